@@ -66,7 +66,7 @@ func (a *attempt) runToEnd(ctx context.Context, options []Option) ending {
 	return a.finish(ctx, out)
 }
 
-// An attempt is one attempt under way. What is nil was not reached.
+// An attempt is the current attempt of this process. Fields are nil until their step is reached.
 type attempt struct {
 	environment
 	registry    *config.Registry
@@ -95,7 +95,7 @@ type attempt struct {
 	mirror    *mirroredJournal
 }
 
-// read reads the task, and what the runner was built with.
+// read reads the task and applies the options of the runner.
 func (a *attempt) read(options []Option) error {
 	in, err := a.environment.task()
 	if err != nil {
@@ -139,7 +139,7 @@ func (a *attempt) run(ctx context.Context) (engine.Outcome, error) {
 	return a.runEngine(ctx, built)
 }
 
-// openStatus returns what reports to the status of the Run.
+// openStatus returns the reporter to the status of the Run.
 func (a *attempt) openStatus() (*statusReporter, error) {
 	to, err := a.environment.reporter(a.environment, a.task, a.end)
 	if err != nil {
@@ -205,8 +205,7 @@ func (a *attempt) build(ctx context.Context) (config.Built, error) {
 	return built, err
 }
 
-// runEngine runs the engine. It survives a crash of its own; what crashes
-// around it ends here.
+// runEngine runs the engine. The engine handles its own panics; this recovers from those around it.
 func (a *attempt) runEngine(ctx context.Context, built config.Built) (out engine.Outcome, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -287,7 +286,7 @@ func (a *attempt) closeBuilt() {
 	}
 }
 
-// close gives back what was opened. Errors of closing are no news at the end.
+// close releases what was opened. It ignores errors, because the attempt has ended.
 func (a *attempt) close() {
 	if a.events != nil {
 		a.events.Close(closeFor)

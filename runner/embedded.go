@@ -25,18 +25,15 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// An Agent is what New makes an agent of. Model is required.
-//
-// It is unstable: any version may change it, also after v1.
+// An Agent configures an agent for New. Model is required. It is unstable: any version may change it, also after v1.
 type Agent struct {
 	// Name is the name of the agent in events and sessions; empty: agent.
 	Name string
-	// Instructions are the system prompt. They and the prompt of a Run are texts, in which ${{ }} has no
-	// meaning: a program has its own ways to put values into them.
+	// Instructions are the system prompt. In them and in the prompt of a Run, ${{ }} has no meaning: a program can
+	// insert values itself.
 	Instructions string
-	// Model has the fields of a Model object. Provider is a built-in provider, such as OpenAI,
-	// or Custom, with Driver the name of a WithModel. Name, by which messages call it, is Model if it is
-	// empty.
+	// Model has the fields of a Model object. Provider is a built-in provider, such as OpenAI, or Custom, with Driver
+	// the name of a WithModel. Name is the name in messages, by default Model.
 	Model task.Model
 	// Key returns the key of the model, which is redacted in texts. Nil: the model needs none.
 	Key func() (string, error)
@@ -57,7 +54,7 @@ type Agent struct {
 	// a Run that ended. One Run at a time can use it. Empty: a temporary directory, which is
 	// removed when the Run ends.
 	State string
-	// Log gets what the runner logs; nil: nothing is logged.
+	// Log gets the runner's log; nil: nothing is logged.
 	Log *slog.Logger
 }
 
@@ -76,8 +73,8 @@ type Embedded struct {
 // It is unstable: any version may change it, also after v1.
 func New(a Agent, options ...Option) *Embedded { return &Embedded{agent: a, options: options} }
 
-// Run gives the agent a prompt. The work begins with the first call of Events or Result, and is
-// interrupted when ctx ends. Runs may be made at the same time.
+// Run starts work on a prompt. The work begins with the first call of Events or Result, and is interrupted when ctx
+// ends. Several Runs may be active at the same time.
 func (e *Embedded) Run(ctx context.Context, prompt string) *Run {
 	return &Run{embedded: e, ctx: ctx, prompt: prompt, ready: make(chan struct{}), done: make(chan struct{})}
 }
@@ -90,33 +87,33 @@ type Run struct {
 
 	begin sync.Once
 	ready chan struct{} // closed when events can be read, or never will be
-	// queue has the events; nil: nothing reads them.
+	// queue has the events; nil: no caller reads them.
 	queue  *pubsub.Subscription[events.Event]
 	done   chan struct{}
 	result Result
 	err    error
 }
 
-// A Result is what a Run achieved.
+// A Result is the result of a Run.
 type Result struct {
-	// Text is the last that the agent said, whole, and Output what fits OutputSchema.
+	// Text is the complete last text of the agent, Output a value that matches OutputSchema.
 	Text   string
 	Output json.RawMessage
-	// Files are all files that the agent wrote and that are still there, with paths below /workspace.
+	// Files are the files that the agent wrote and that still exist, with paths below /workspace.
 	Files []task.File
-	// Counts and Usage are what the Run used.
+	// Counts and Usage are the usage of the Run.
 	Counts task.Counts
 	Usage  task.Usage
-	// Warning says what may be incomplete although the Run succeeded; empty: nothing.
+	// Warning describes what may be incomplete although the Run succeeded; empty: nothing is.
 	Warning string
 }
 
 // maxUnread is how many events may wait for the reader.
 const maxUnread = 10_000
 
-// Events yields what happens until the Run ends. A loop that ends earlier does not end the Run.
-// Secrets are not redacted. A loop that falls 10,000 events behind misses events; Result misses
-// nothing. Events can be read once, and not after Result was called.
+// Events yields the events until the Run ends. A loop that ends earlier does not end the Run. Secrets are not redacted.
+// A loop that falls 10,000 events behind misses events; Result misses nothing. Events can be read once, and not after
+// Result was called.
 func (r *Run) Events() iter.Seq[events.Event] {
 	return func(yield func(events.Event) bool) {
 		r.begin.Do(func() {
@@ -207,8 +204,7 @@ func (r *Run) interrupted() error {
 // agentKey names the key of the model of an Agent in messages.
 var agentKey = task.SecretKey{Secret: "runner.Agent", Key: "Key"}
 
-// environment returns where an attempt of the agent works, and what removes its temporary
-// directories.
+// environment returns the environment of an attempt, and a function that removes its temporary directories.
 func (a Agent) environment(prompt string, options []Option) (env environment, remove func(), err error) {
 	var temporary []string
 	remove = func() {
@@ -267,8 +263,8 @@ func (a Agent) key(k task.SecretKey) func() (string, error) {
 	}
 }
 
-// check refuses what an agent of a Go program cannot have, with what to write instead. What any
-// agent cannot have is refused when the attempt begins.
+// check refuses settings that an agent of a Go program cannot have, with what to write instead. Settings that are
+// invalid for any agent are refused when the attempt begins.
 func (a Agent) check(registry *config.Registry) error {
 	if a.Model.Provider == providerCustom && !slices.Contains(registry.Models(), a.Model.Driver) {
 		return task.End(task.ReasonMisconfigured, "Agent.Model names the Driver %q, but New has no WithModel of that name", a.Model.Driver)

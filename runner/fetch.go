@@ -25,8 +25,8 @@ const (
 	// secretTimeout is how long the credentials of a repository are waited for.
 	secretTimeout = 15 * time.Second
 	secretPoll    = 500 * time.Millisecond
-	// fetchFor is how long a repository is asked for that is not there, fetchPause
-	// how long between. What was created together with its Run may start after it.
+	// fetchFor is how long the runner tries to reach a missing repository, fetchPause the delay between two tries. A
+	// server that was created together with the Run may start later.
 	fetchFor   = time.Minute
 	fetchPause = 2 * time.Second
 )
@@ -53,8 +53,8 @@ func fetch(env environment) int {
 	return task.ExitCode(end.Reason)
 }
 
-// endOf is what an error of preparing or publishing ends an attempt with. What a
-// person must change is not tried again; everything else is.
+// endOf returns the error that ends an attempt after an error of preparing or publishing. An error that a user must
+// resolve is final; any other is retried.
 func endOf(err error) *task.EndError {
 	if end, is := errors.AsType[*task.EndError](err); is {
 		return end
@@ -116,8 +116,7 @@ func retry(wait context.Context, pause time.Duration, try func() error) error {
 	}
 }
 
-// repository is a repository with its credentials, once those are there; nil:
-// there is none.
+// repository returns a repository with its credentials, after waiting until they exist; nil: there is none.
 func (e environment) repository(ctx context.Context, t task.Task, g *task.Git) (*workspace.Git, error) {
 	if g == nil {
 		return nil, nil //nolint:nilnil // no repository is a fact, not a fault
@@ -149,8 +148,7 @@ func (e environment) repository(ctx context.Context, t task.Task, g *task.Git) (
 	return out, nil
 }
 
-// missing returns what the workspace does not have of its repository, for the agent, and
-// tells users so.
+// missing returns, for the agent, what the workspace lacks of its repository. It also emits a warning for users.
 func (a *attempt) missing() []string {
 	if a.snapshot.Workspace.Git == nil {
 		return nil
@@ -205,8 +203,8 @@ func errPublish(err error) *task.EndError {
 	return &task.EndError{Reason: task.ReasonPublishFailed, Message: fmt.Sprintf("The work is done, but could not be published: %s", message), Cause: err}
 }
 
-// sendFiles writes a file or directory of a workspace as a tar archive and returns the exit
-// code. The user who reads it has the right to exec into the pod.
+// sendFiles writes a file or directory of a workspace as a tar archive and returns the exit code. Its caller has the
+// right to exec into the pod.
 func sendFiles(stdout, stderr io.Writer, dir, path string) int {
 	if err := workspace.WriteArchive(stdout, dir, path); err != nil {
 		fmt.Fprintln(stderr, err)

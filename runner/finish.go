@@ -29,7 +29,7 @@ const (
 	// commitFor is how long the last report is tried; after that the termination
 	// message must do.
 	commitFor = 20 * time.Second
-	// partFor is the same when the pod is about to go.
+	// partFor is such a bound while the pod is being ended.
 	partFor = 4 * time.Second
 	// closeFor is how long a reader of the events may take to read the last.
 	closeFor = 3 * time.Second
@@ -90,8 +90,8 @@ func headline(out engine.Outcome) string {
 	return fmt.Sprintf("%s: %s", out.Reason, out.Message)
 }
 
-// result is an outcome within the bounds of the status. What does not fit goes
-// to a file. A Go program has no status: it gets all files, and the text from the outcome.
+// result returns an outcome within the bounds of the status. Longer texts go to a file. A Go program has no status: it
+// gets the whole text, and all files.
 func (a *attempt) result(out engine.Outcome) task.Result {
 	r := task.Result{
 		Committed: out.Reason.Commits(), Reason: out.Reason,
@@ -117,7 +117,7 @@ func (a *attempt) result(out engine.Outcome) task.Result {
 	return r
 }
 
-// endWithoutMessage says how a Run ended that has no message.
+// endWithoutMessage has the messages of Runs that ended without one.
 var endWithoutMessage = map[task.Reason]string{task.ReasonFinished: "The work is done"}
 
 func joinSentences(a, b string) string {
@@ -159,8 +159,8 @@ func (a *attempt) changedFiles() []task.File {
 	return all
 }
 
-// writeText writes a text that is too long for the status into the workspace. What a
-// command left in its place is held off as it is from the file tools.
+// writeText writes a text that is too long for the status into the workspace, as safely as the file tools: a command
+// may have put anything in its place.
 func (a *attempt) writeText(text string) (task.File, error) {
 	d, err := disk.Open(a.workspace)
 	if err != nil {
@@ -192,8 +192,8 @@ func (a *attempt) writeTermination(r task.Result, out engine.Outcome) {
 	}
 }
 
-// commit reports the end to the Run: its result, or how far it came where
-// there is none. It does not end with the attempt's own context.
+// commit reports the end to the Run: its result or, without one, its progress. It does not end with the attempt's own
+// context.
 func (a *attempt) commit(r task.Result, out engine.Outcome) error {
 	if a.reporter == nil || out.Reason == task.ReasonFenced || out.Reason == task.ReasonSecretMissing || a.lost(out) {
 		return nil
@@ -219,8 +219,8 @@ func (a *attempt) commit(r task.Result, out engine.Outcome) error {
 	return err
 }
 
-// lost says that an attempt which is to be taken up again does not know how far
-// the Run has come: it must not report over what others knew.
+// lost reports whether a resumed attempt does not know the progress of the Run: it must not overwrite an earlier
+// report.
 func (a *attempt) lost(out engine.Outcome) bool {
 	return !a.engineEnded && (out.Reason == task.ReasonRunnerFailed || out.Reason == task.ReasonInterrupted)
 }
@@ -230,11 +230,11 @@ func (a *attempt) interrupted() bool {
 	return now.Interrupted
 }
 
-// maxAnnounced bounds the hosts of which an event is emitted. Commands choose the names.
+// maxAnnounced bounds how many refused hosts are emitted as events. Commands choose the names.
 const maxAnnounced = 256
 
-// refusals count the connections of commands that the egress proxy refuses, and the tool calls
-// that were denied. A refusal is reported with the next progress and causes no write of its own.
+// refusals count the connections of commands that the egress proxy refuses, and denied tool calls. They are reported
+// with the next progress and cause no write of their own.
 type refusals struct {
 	emit func(message string, e events.HostRefused)
 
@@ -261,7 +261,7 @@ func (r *refusals) beginStep(id string) {
 	r.step = id
 }
 
-// report returns what was refused until now; nil: nothing.
+// report returns the refusals until now, or nil.
 func (r *refusals) report() *task.Refused {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -313,7 +313,7 @@ func (r *refusals) deny(name, by, id string) {
 	r.total.Tools[at].Count++
 }
 
-// copied returns a copy that shares nothing.
+// copied returns a deep copy.
 func copied(of *task.Refused) task.Refused {
 	return task.Refused{Connections: of.Connections, Hosts: slices.Clone(of.Hosts), ToolCalls: of.ToolCalls, Tools: slices.Clone(of.Tools)}
 }

@@ -99,7 +99,7 @@ func (f localFlags) environment() environment {
 	}
 }
 
-// key says how a key of a Secret is read.
+// key returns the function that reads a key of a Secret.
 func (f localFlags) key(k task.SecretKey) func() (string, error) {
 	if f.given != nil {
 		if value, found := (*f.given)[k.Secret][k.Key]; found {
@@ -122,8 +122,7 @@ func (f localFlags) key(k task.SecretKey) func() (string, error) {
 // secretValues are the values of keys of Secrets, by the name of the Secret and the key.
 type secretValues map[string]map[string]string
 
-// localTask is the file of a task by hand. What the operator would fill in may
-// be left out.
+// localTask is the file of a task without an operator. Fields that the operator would fill in may be missing.
 type localTask struct {
 	Task     task.Task     `json:"task"`
 	Snapshot task.Snapshot `json:"snapshot"`

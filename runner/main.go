@@ -54,15 +54,14 @@ func Main(options ...Option) int {
 	return runAttempt(inPod(), options)
 }
 
-// trust has a bundle of certificates trusted beside the system's own, where there
-// is one. It comes before the first connection.
+// trust adds a bundle of certificates to the system's, if there is one. It is called before the first connection.
 func trust(bundle string) {
 	if _, err := os.Stat(bundle); err == nil {
 		_ = os.Setenv("SSL_CERT_DIR", systemCertificates+":"+filepath.Dir(bundle)) // a name without "=": cannot fail
 	}
 }
 
-// systemCertificates is where images keep those that they trust.
+// systemCertificates is the directory where images have their trusted certificates.
 const systemCertificates = "/etc/ssl/certs"
 
 // inPod is the environment that the operator prepares in a runner pod.
@@ -89,8 +88,8 @@ func inPod() environment {
 	}
 }
 
-// checkOfNetwork returns what finds out whether NetworkPolicies close ports to this pod; nil: the
-// operator offers no address for it.
+// checkOfNetwork returns the function that tests whether NetworkPolicies close ports to this pod; nil: the operator has
+// no address for it.
 func checkOfNetwork(address string) func(context.Context) networkcheck.Finding {
 	if address == "" {
 		return nil
@@ -146,7 +145,7 @@ type reporter interface {
 	Close()
 }
 
-// noReporter is the reporter where there is no Run to report to.
+// noReporter is the reporter if there is no Run to report to.
 type noReporter struct{}
 
 func (noReporter) Report(func() task.Progress) {}
@@ -163,7 +162,7 @@ func (noReporter) Close() {}
 // few directories.
 type environment struct {
 	task func() (input, error)
-	// key says how a key of a Secret is read.
+	// key returns the function that reads a key of a Secret.
 	key         func(task.SecretKey) func() (string, error)
 	signalsFile string      // empty: there are no signals
 	byHand      bool        // a user writes the signals by hand: unknown fields are errors
@@ -176,21 +175,20 @@ type environment struct {
 	sandbox     string // the directory that it shares with the runner; empty: there is none
 	servers     string // the directory of the sandboxes of MCP servers; empty: there are none
 	secrets     string // the directory of Secrets
-	// network finds out whether NetworkPolicies close ports to this pod; nil: it has none.
+	// network tests whether NetworkPolicies close ports to this pod; nil: there are none.
 	network  func(context.Context) networkcheck.Finding
 	last     string // the file of the termination message; empty: there is none
 	stdout   io.Writer
 	log      *slog.Logger
 	now      func() time.Time
 	reporter func(p environment, t task.Task, ended func(error)) (reporter, error)
-	// subscribe is called with the events before the first; nil: nothing follows them.
+	// subscribe is called with the feed before the first event; nil: there is no subscriber.
 	subscribe func(*eventlog.Feed)
-	// wrapJournal wraps the journal to which the engine writes; nil: it is not wrapped. Only
-	// tests have one.
+	// wrapJournal wraps the journal of the engine; nil: it is not wrapped. It is for tests.
 	wrapJournal func(journal.Log) journal.Log
 }
 
-// An input is a task as it was sent.
+// An input is the JSON of a task.
 type input struct {
 	task, snapshot []byte
 }

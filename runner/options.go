@@ -7,8 +7,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/registry"
 )
 
-// An Option adds to a runner what a manifest may name. A name that is used twice is an
-// error: the runner does not start.
+// An Option adds something to a runner that a manifest can name. If a name is used twice, the runner does not start.
 type Option struct {
 	add func(*config.Registry) error
 }

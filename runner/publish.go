@@ -31,12 +31,11 @@ const (
 	// publishFor is how long publishing is tried, publishPause how long between.
 	publishFor   = 10 * time.Minute
 	publishPause = 5 * time.Second
-	// maxBody is the most of the last word that goes into a commit.
+	// maxBody bounds how much of the agent's last text a commit message has.
 	maxBody = 4 << 10
 )
 
-// publish pushes what became of the files, where that is wanted and the work is
-// done, before the end is reported.
+// publish pushes the resulting files, if that is configured and the Run succeeded, before the end is reported.
 func (a *attempt) publish(ctx context.Context, out engine.Outcome) (*task.Published, engine.Outcome) {
 	g := a.snapshot.Workspace.Git
 	if out.Reason != task.ReasonFinished || g == nil || !g.Publish {
@@ -119,7 +118,7 @@ func (a *attempt) endsPublishing(s signals.Signals) bool {
 	return s.Interrupted || a.cancelsPublishing(s)
 }
 
-// publishing is what the status calls the last step of a Run that publishes.
+// publishing is the name of the last step of a Run that publishes, in the status.
 const publishing = "publish"
 
 // showPublishing reports in the status that the work is being published, and the problem
@@ -137,7 +136,7 @@ func (a *attempt) showPublishing(p task.Progress, problem error) {
 	a.reporter.Report(func() task.Progress { return p })
 }
 
-// commitMessage says which Run a commit is of, and what it said at last.
+// commitMessage returns the message of a commit: the Run, and its last text.
 func commitMessage(run task.Run, text string) string {
 	subject := fmt.Sprintf("Work of Run %s/%s", run.Namespace, run.Name)
 	if text = strings.TrimSpace(text); text == "" {
@@ -146,16 +145,15 @@ func commitMessage(run task.Run, text string) string {
 	return subject + "\n\n" + task.Cut(text, maxBody) + "\n"
 }
 
-// artifacts finds the files that commands made in a workspace: those that were not in
-// the list that was recorded at the start.
+// artifacts finds the files that commands created in a workspace, which were not in the list recorded at the start.
 type artifacts struct {
 	workspace string
 	atStart   workspace.Manifest
 	log       *slog.Logger
 }
 
-// recordFiles records which files a workspace has, in the state directory, so that an
-// attempt after this one knows it too. It returns nil if that is not possible.
+// recordFiles records the files of a workspace in the state directory, for this and later attempts. It returns nil if
+// that is not possible.
 func recordFiles(ctx context.Context, dir, state string, log *slog.Logger) *artifacts {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -171,7 +169,7 @@ func recordFiles(ctx context.Context, dir, state string, log *slog.Logger) *arti
 	return &artifacts{workspace: dir, atStart: files, log: log}
 }
 
-// appendTo appends the files that commands made to the files that are known already.
+// appendTo appends the files that commands created to the known files.
 func (a *artifacts) appendTo(known []task.File) []task.File {
 	if a == nil {
 		return known
@@ -193,11 +191,10 @@ func (a *artifacts) appendTo(known []task.File) []task.File {
 	return known
 }
 
-// collectFor bounds the time in which the files for the log are read.
+// collectFor bounds how long the files for the log are read.
 const collectFor = 20 * time.Second
 
-// resultFiles are the files of a Run without a volume, which its log has. The zero value has
-// none.
+// resultFiles are the files of a Run without a volume, which are written to its log. The zero value has none.
 type resultFiles struct {
 	files   []resultFile
 	leftOut []events.LeftOutFile
@@ -218,8 +215,8 @@ type fileCollector struct {
 	found  resultFiles
 }
 
-// collectFiles reads the files of a workspace that match patterns or, without patterns, those
-// that a result names.
+// collectFiles reads the files of a workspace that match patterns. Without patterns, it reads the files that the result
+// names.
 func collectFiles(dir string, patterns []string, named []task.File, r *redact.Redactor, now func() time.Time) (resultFiles, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), collectFor)
 	defer cancel()
@@ -266,7 +263,7 @@ func (c *fileCollector) has(name string) bool {
 		slices.ContainsFunc(c.found.leftOut, func(f events.LeftOutFile) bool { return f.Path == name })
 }
 
-// add adds a file, or says why not. A file that does not exist any more is no file of the Run.
+// add adds a file, or the reason why it is left out. A file that no longer exists is ignored.
 func (c *fileCollector) add(ctx context.Context, name string) {
 	content, size, reason := c.read(ctx, name)
 	switch reason {
@@ -347,7 +344,7 @@ func (r resultFiles) emit(log interface {
 	log.Emit(step.Scope{}, joinSentences(message, r.note()), summary)
 }
 
-// whyLeftOut says, for people, why a file is not in the log.
+// whyLeftOut describes, for users, why a file is not in the log.
 var whyLeftOut = map[string]string{
 	events.LeftOutTooLarge:   "too large, files may have 1 MiB in all",
 	events.LeftOutTooMany:    "more than 64 files",
@@ -358,7 +355,7 @@ var whyLeftOut = map[string]string{
 	events.LeftOutName:       "its name cannot be written",
 }
 
-// note says which files are not in the log, and what to do; empty: all are.
+// note names the files that are not in the log, with what to do; empty: all are.
 func (r resultFiles) note() string {
 	if len(r.leftOut) == 0 {
 		return ""

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// grace is the terminationGracePeriodSeconds of a runner pod; what runs is
-	// cut reserve before its end, which is left to say how far it came.
+	// grace is the terminationGracePeriodSeconds of a runner pod. Active calls are cancelled reserve before
+	// its end, which leaves time to report the progress.
 	grace   = 30 * time.Second
 	reserve = 12 * time.Second
 	// pollSignals is how often the signals are looked at. The kubelet takes
@@ -31,9 +31,8 @@ const (
 	pollSignals = time.Second
 )
 
-// interruption is SIGTERM, in two steps: with the signal Interrupted nothing new
-// may begin; the context ends when what runs must be cut. A second SIGTERM is as
-// good as the end of the grace.
+// interruption handles SIGTERM in two steps: with the signal Interrupted nothing new begins; the context ends when
+// active calls must be cancelled. A second SIGTERM does that immediately.
 func interruption(ctx context.Context, latest *signals.Latest) (cut context.Context, release func()) {
 	caught := make(chan os.Signal, 2)
 	signal.Notify(caught, syscall.SIGTERM, syscall.SIGINT)
@@ -60,13 +59,13 @@ func untilInterrupted(ctx context.Context, from signals.Source) (context.Context
 	return signals.Context(ctx, from, signals.Interrupted, signals.ErrInterrupted)
 }
 
-// A signalsReader reads the file in which the operator says what approvers
-// decided, how child Runs ended, and whether the Run is paused or stopped.
+// A signalsReader reads the file with the operator's signals: Decisions, results of child Runs, and whether the Run is
+// paused or stopped.
 type signalsReader struct {
 	path   string
 	latest *signals.Latest
 	log    *slog.Logger
-	// decode reads a file. One of a newer operator may say more than is known here.
+	// decode decodes a file. A newer operator may write unknown fields.
 	decode func([]byte, any) error
 	last   string // the file as it was last read
 }
@@ -85,8 +84,7 @@ func (r *signalsReader) poll(ctx context.Context) {
 	}
 }
 
-// read reads the file, if it says anything new. One that cannot be read now is
-// read the next time.
+// read reads the file if it has changed. If it cannot be read, the next call tries again.
 func (r *signalsReader) read() {
 	data, err := os.ReadFile(r.path)
 	if err != nil || string(data) == r.last {
@@ -96,8 +94,8 @@ func (r *signalsReader) read() {
 	r.apply(data)
 }
 
-// apply updates the signals with what a file says. What approvers decided, and how
-// child Runs ended, stays in it until the operator knows that the runner acted on it.
+// apply updates the signals with the content of the file. Decisions and results of child Runs stay in it until the
+// operator knows that the runner acted on them.
 func (r *signalsReader) apply(data []byte) {
 	if len(data) == 0 {
 		return
@@ -202,7 +200,7 @@ func holder(pid int) string {
 	return fmt.Sprintf(": process %d", pid)
 }
 
-// What to do about a journal that another runner holds, and about one that is damaged.
+// What to do about a journal that another runner has locked, and about a damaged one.
 var (
 	lockedAdvice = map[place.Place]string{
 		place.Pod:     "The runner of an earlier attempt does not end, and still holds the files of the Run: look at its pod and its cluster node",
@@ -216,7 +214,7 @@ var (
 	}
 )
 
-// openEvents begins to tell what happens, to all who want to know.
+// openEvents starts the feed of events and its subscribers.
 func (a *attempt) openEvents() {
 	o := eventlog.Options{
 		Out: a.stdout, Run: a.task.Run.Name, Attempt: a.task.Attempt,
@@ -248,11 +246,10 @@ const (
 	heartbeatMaxAge = 30 * time.Second
 )
 
-// A heartbeat shows the liveness probe that the runner responds. It truncates the
-// termination message, which is empty until the runner ends: its time of
-// modification is that of the last heartbeat, and what a failed probe wrote goes
-// with the next. The kubelet creates that file for every container, on no volume
-// of the Run: a volume that does not answer stops no heartbeat.
+// A heartbeat shows the liveness probe that the runner responds. It truncates the termination message, which is empty
+// until the runner ends: its modification time is the time of the last heartbeat, and the next heartbeat removes the
+// message of a failed probe. The kubelet creates that file for every container, on no volume of the Run, so that a
+// volume that does not respond stops no heartbeat.
 type heartbeat struct {
 	path string // empty: there is no probe
 
@@ -309,17 +306,16 @@ func (h *heartbeat) end() {
 	h.ended = true
 }
 
-// hungTermination is the termination message of a runner that the kubelet ends. It says
-// nothing of what was used, so it has no attempt: no meter is taken from it.
+// hungTermination is the termination message of a runner that the kubelet ends. It has no usage and therefore no
+// attempt, so that no meter is taken from it.
 var hungTermination = task.Termination{Version: task.Version, Result: task.Result{
 	Reason:  task.ReasonRunnerFailed,
 	Message: "the runner did not respond for more than two minutes, and its liveness probe ended it",
 }}.Encode()
 
-// probe is the liveness probe: it returns 1 when the runner whose termination
-// message is at path does not respond, and writes there why it is about to be
-// ended, for the operator to read. Where it cannot open the file the runner could
-// not either, and nothing is known.
+// probe is the liveness probe: it returns 1 if the runner whose termination message is at path does not respond, and
+// then writes the cause there, for the operator. If it cannot open the file, it returns 0, because the runner could not
+// open it either.
 func probe(path string, now time.Time) int {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
 	if err != nil {

@@ -19,14 +19,13 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// A statusReporter completes what the engine reports. Where the journal outlives the
-// pod, what people are asked stays in the status when the pod goes: the next attempt
-// asks the same, and users can decide meanwhile.
+// A statusReporter completes the reports of the engine. If the journal outlives the pod, open requests stay in the
+// status when the pod ends: the next attempt repeats them, and users can decide meanwhile.
 type statusReporter struct {
 	to reporter
-	// leaving says that the pod goes; nil: the journal goes with it.
+	// leaving reports that the pod is ending; nil: the journal is lost with it.
 	leaving func() bool
-	// refusals are what commands were refused; nil: there is no sandbox.
+	// refusals has the refused connections of commands; nil: there is no sandbox.
 	refusals *refusals
 
 	mu          sync.Mutex
@@ -53,7 +52,7 @@ func (r *statusReporter) Commit(ctx context.Context, now func() task.Progress) e
 
 func (r *statusReporter) Close() { r.to.Close() }
 
-// showConfinement has every report say how commands are confined.
+// showConfinement adds the confinement of commands to every report.
 func (r *statusReporter) showConfinement(c *task.Confinement) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,7 +89,7 @@ type storedEvents struct {
 	file   *eventlog.File
 }
 
-// storeEvents stores the events of a feed as o says, in the state directory.
+// storeEvents stores the events of a feed in the state directory.
 func storeEvents(state string, o eventlog.Options) (*storedEvents, error) {
 	file, err := eventlog.OpenFile(filepath.Join(state, task.EventsFolder))
 	if err != nil {
@@ -100,8 +99,8 @@ func storeEvents(state string, o eventlog.Options) (*storedEvents, error) {
 	return &storedEvents{writer: eventlog.New(o), file: file}, nil
 }
 
-// close stores what is queued, at most as long as timeout. The file stays open if the disk does
-// not answer: the process ends.
+// close stores queued events, at most as long as timeout. If the disk does not respond, the file stays open until the
+// process ends.
 func (s *storedEvents) close(timeout time.Duration) {
 	if s != nil && s.writer.Close(timeout) {
 		_ = s.file.Close() // all is written
@@ -111,15 +110,13 @@ func (s *storedEvents) close(timeout time.Duration) {
 // listenerQueue is how many events may wait for one listener.
 const listenerQueue = 1024
 
-// listeners are those that a runner was built with, each with a queue and a goroutine of
-// its own.
+// listeners are the listeners of a custom runner, each with its own queue and goroutine.
 type listeners struct {
 	subscriptions []*pubsub.Subscription[events.Event]
 	all           sync.WaitGroup
 }
 
-// startListeners calls functions with each event of a feed. One that panics is not called
-// again.
+// startListeners calls functions with each event of a feed. A function that panics is not called again.
 func startListeners(feed *eventlog.Feed, functions []registry.Listener) *listeners {
 	l := &listeners{}
 	for _, tell := range functions {
@@ -152,9 +149,8 @@ func (l *listeners) close(timeout time.Duration) {
 	}
 }
 
-// A mirroredJournal is a journal whose steps are also copied to a store of sessions, in
-// the background and after the journal. Only the journal decides; a store that is down
-// costs nothing but the copy.
+// A mirroredJournal is a journal whose steps are also copied to a store of sessions, in the background. Only the
+// journal is authoritative; if the store is unavailable, only the copy is lost.
 type mirroredJournal struct {
 	*journal.Dir
 	feed *mirror.Feed // nil: there is no store
@@ -165,12 +161,12 @@ type mirroredJournal struct {
 	next   map[string]int64
 }
 
-// sessionRow is the Run's own session as a store keeps it.
+// sessionRow returns the row of the Run's own session in a store.
 func sessionRow(t task.Task, agent string) session.Row {
 	return session.Row{ID: t.Run.UID, App: t.Run.Namespace, Agent: agent, User: t.User, Status: "Running"}
 }
 
-// newMirroredJournal begins to copy what a journal records.
+// newMirroredJournal starts to copy the steps that a journal records.
 func newMirroredJournal(dir *journal.Dir, store session.Store, row session.Row) *mirroredJournal {
 	j := &mirroredJournal{Dir: dir, early: map[string]map[int64]step.Step{}, next: map[string]int64{}}
 	if store == nil {
@@ -191,7 +187,7 @@ func (j *mirroredJournal) Append(r journal.Record) error {
 	return err
 }
 
-// copy brings a step to the store, and with it those that waited for it.
+// copy copies a step, and the steps before it that waited for it.
 func (j *mirroredJournal) copy(name string, s step.Step) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -210,15 +206,15 @@ func (j *mirroredJournal) copy(name string, s step.Step) {
 	j.next[name] = next
 }
 
-// setStatus says how the Run stands.
+// setStatus sets the status of the Run in the store.
 func (j *mirroredJournal) setStatus(reason string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.status = reason
 }
 
-// close has the store take what is left, and how the Run stands. What it did
-// not take is said in the log: a store that is down is no failure of the Run.
+// close waits until the store has the remaining steps and the status of the Run. Steps that it does not accept are
+// logged: an unavailable store is not a failure of the Run.
 func (j *mirroredJournal) close(timeout time.Duration, log *slog.Logger) {
 	if j == nil || j.feed == nil {
 		return

@@ -46,8 +46,7 @@ const (
 	AnnotationVolumeClaim = "deckhand.dev/volume-claim"
 	// AnnotationDigest, on a child Run, is the digest of the request.
 	AnnotationDigest = "deckhand.dev/digest"
-	// AnnotationRootRun, on a child Run, is the UID of the Run without a parent that it
-	// belongs to: the id of their trace.
+	// AnnotationRootRun, on a child Run, is the UID of its topmost ancestor, which is the id of their trace.
 	AnnotationRootRun = "deckhand.dev/root-run"
 	// AnnotationPaused, on a child Run, marks a Run that is paused because its parent
 	// is. It continues when the parent does.

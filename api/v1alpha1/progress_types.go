@@ -157,8 +157,8 @@ type CurrentStep struct {
 	StartedAt *metav1.Time `json:"startedAt,omitempty"`
 }
 
-// MaxCount is the most of a number of steps, calls or seconds in the status of a Run; MaxUsage
-// that of tokens, and of millionths of a US dollar. No limit can be higher.
+// MaxCount is the maximum number of steps, calls or seconds in the status of a Run. MaxUsage is the maximum number of
+// tokens, and of millionths of a US dollar. No limit can be higher.
 const (
 	MaxCount = 999_999_999
 	MaxUsage = 999_999_999_999

@@ -4,20 +4,18 @@
 //
 //	runner-local --task testdata/task.json --workspace DIR --state DIR --key-env OPENAI_API_KEY
 //
-// It prints events as JSON lines and exits with the code that a pod would exit
-// with. Run again with the same --state, it goes on where it stopped. A task of
-// several agents and Models is in testdata/agents.json; where their keys are in
-// more than one Secret, say --secrets DIR, with a file DIR/SECRET/KEY for each.
+// It prints events as JSON lines and exits with the code that a pod would exit with. If it is run again with the same
+// --state, it continues. A task of several agents and Models is in testdata/agents.json; where their keys are in more
+// than one Secret, say --secrets DIR, with a file DIR/SECRET/KEY for each.
 //
-// What the operator and people would say goes into the file of --signals, at any
-// time: {"stop":true}, or an answer, a grant or a message,
+// What the operator and people would say goes into the file of --signals, at any time: {"stop":true}, or an answer, a
+// grant or a message,
 //
 //	{"decisions":[{"name":"first","type":"Answer","by":"ann","value":"main"}]}
 //
 // each by a name of its own.
 //
-// Under the name sandbox it is that program too, so that kubectl deckhand run --local needs
-// one program beside itself.
+// Under the name sandbox it is that program too, so that kubectl deckhand run --local needs one program beside itself.
 package main
 
 import (

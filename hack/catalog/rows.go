@@ -13,7 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// providers are those of the package whose models the operator may be asked about.
+// providers are the providers of the package whose models the operator supports.
 var providers = []string{"anthropic", "aws", "azure", "deepseek", "google", "groq", "mistral", "moonshotai", "openai", "openrouter", "x-ai"}
 
 // counted are the units of the package that a Run's usage has, or that do not occur in a Run. A model
@@ -282,8 +282,8 @@ func matchAll(kind string, value json.RawMessage) ([][]string, error) {
 	return out, nil
 }
 
-// regexOf returns a clause of a regular expression. Go has no negative lookahead: one that is the
-// whole expression becomes an expression that must not match.
+// regexOf returns a clause of a regular expression. Go has no negative lookahead: if it is the whole
+// expression, it becomes an expression that must not match.
 func regexOf(value json.RawMessage) (string, error) {
 	var text string
 	if err := json.Unmarshal(value, &text); err != nil {

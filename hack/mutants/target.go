@@ -87,8 +87,8 @@ const (
 	untested // it is no Go program, or its tests did not begin
 )
 
-// verdictOf reads the output of tests that failed. A test that did not end notices a fault too, but the
-// machine may only have been slow. Where no test failed nor panicked, none began: an API server did not start.
+// verdictOf reads the output of failed tests. A test that did not end also detects a fault, but the machine may only
+// have been slow. If no test failed or panicked, none started, because an API server did not start.
 func verdictOf(output string) verdict {
 	switch {
 	case strings.Contains(output, "--- FAIL: "):

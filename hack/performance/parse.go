@@ -23,10 +23,10 @@ type metric struct {
 	pkg, bench, unit string
 }
 
-// module is what the paths of our packages begin with.
+// module is the prefix of the paths of our packages.
 const module = "github.com/deckhand-dev/deckhand/"
 
-// processors is how many a benchmark ran on, as its name ends.
+// processors matches the number of processors at the end of a benchmark's name.
 var processors = regexp.MustCompile(`-\d+$`)
 
 // parse reads what `go test -bench` prints, and leaves out what it does not know.

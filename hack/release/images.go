@@ -34,7 +34,7 @@ const (
 var errNotOneImage = errors.New("the layout must have one image")
 
 // images writes one OCI archive of images, for clusters without a registry. Each image is
-// REPOSITORY:TAG=LAYOUT. It has two names: that with its tag, and that with its digest.
+// REPOSITORY:TAG=LAYOUT. It has two names: one with its tag, and one with its digest.
 func (r release) images(out string, images []string) error {
 	index := ociIndex{SchemaVersion: 2, MediaType: mediaType}
 	blobs := map[string]entry{}

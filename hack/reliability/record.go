@@ -13,7 +13,7 @@ import (
 // module is what the paths of packages begin with.
 const module = "github.com/deckhand-dev/deckhand/"
 
-// What a row's result may be.
+// The possible results of a row.
 const (
 	passed  = "✓"
 	failed  = "**failed**"

@@ -12,7 +12,7 @@ import (
 
 // A table is one table of the page.
 type table struct {
-	// Name is that of the table's markers on the page.
+	// Name is the name in the table's markers on the page.
 	Name string `json:"table"`
 	Rows []row  `json:"rows"`
 }

@@ -7,20 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 )
 
 // messageDirs hold the messages that users and models read.
 var messageDirs = []string{"api", "cmd", "internal", "runner"}
-
-// godocDirs are the packages whose doc comments people read who do not change Deckhand: the API, and what a custom
-// runner is built of. Doc comments of other packages are for those who change their code.
-var godocDirs = []string{
-	"api/v1alpha1", "runner", "runner/backend", "runner/events", "runner/internal/hook", "runner/middleware", "runner/model",
-	"runner/session", "runner/step", "runner/task", "runner/tool",
-}
 
 // extractProse writes the prose of Go files and manifests below out, one text file for each source, on the lines where
 // it stands in the source, so that a finding at out/x.go.txt:12 is one at x.go:12.
@@ -40,10 +32,6 @@ func extractGo(root, out, path string) error {
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(godocDirs, filepath.ToSlash(filepath.Dir(path))) {
-		file.Comments, file.Doc = nil, nil
-		ast.Inspect(file, dropDocs)
-	}
 	return writeLines(filepath.Join(out, path+".txt"), goProse(fset, file))
 }
 
@@ -62,7 +50,8 @@ func (p prose) add(line int, text string) {
 	p[line] = append(p[line], strings.ToUpper(text[:1])+text[1:])
 }
 
-// goProse is the doc comments of exported declarations, and the string literals that read as sentences.
+// goProse returns the comments of a file that stand on lines of their own, and the string literals that read as
+// sentences. Comments behind code are notes of a few words.
 func goProse(fset *token.FileSet, file *ast.File) prose {
 	p := prose{}
 	line := func(pos token.Pos) int { return fset.Position(pos).Line }
@@ -77,70 +66,29 @@ func goProse(fset *token.FileSet, file *ast.File) prose {
 				p.add(line(n.Pos()), text)
 			}
 		}
-		p.addDoc(line, exportedDoc(n))
 		return true
 	})
-	p.addDoc(line, file.Doc)
+	code := codeLines(fset, file)
+	for _, group := range file.Comments {
+		if !code[line(group.Pos())] {
+			p.addDoc(line, group)
+		}
+	}
 	return p
 }
 
-// exportedDoc is the doc comment of an exported declaration, or nil.
-func exportedDoc(n ast.Node) *ast.CommentGroup {
-	switch n := n.(type) {
-	case *ast.Field:
-		if len(n.Names) == 0 || n.Names[0].IsExported() {
-			return n.Doc
+// codeLines returns the lines on which code ends or begins.
+func codeLines(fset *token.FileSet, file *ast.File) map[int]bool {
+	lines := map[int]bool{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n.(type) {
+		case nil, *ast.Comment, *ast.CommentGroup, *ast.File:
+		default:
+			lines[fset.Position(n.Pos()).Line], lines[fset.Position(n.End()).Line] = true, true
 		}
-	case *ast.TypeSpec:
-		if n.Name.IsExported() {
-			return n.Doc
-		}
-	case *ast.ValueSpec:
-		if n.Names[0].IsExported() {
-			return n.Doc
-		}
-	case *ast.FuncDecl:
-		if n.Name.IsExported() {
-			return n.Doc
-		}
-	case *ast.GenDecl:
-		if exported(n) {
-			return n.Doc
-		}
-	}
-	return nil
-}
-
-func dropDocs(n ast.Node) bool {
-	switch n := n.(type) {
-	case *ast.Field:
-		n.Doc = nil
-	case *ast.TypeSpec:
-		n.Doc = nil
-	case *ast.ValueSpec:
-		n.Doc = nil
-	case *ast.GenDecl:
-		n.Doc = nil
-	case *ast.FuncDecl:
-		n.Doc = nil
-	}
-	return true
-}
-
-func exported(d *ast.GenDecl) bool {
-	for _, s := range d.Specs {
-		switch s := s.(type) {
-		case *ast.TypeSpec:
-			if s.Name.IsExported() {
-				return true
-			}
-		case *ast.ValueSpec:
-			if s.Names[0].IsExported() {
-				return true
-			}
-		}
-	}
-	return false
+		return true
+	})
+	return lines
 }
 
 // markerMessage is the message of a validation marker, which an API server shows.
@@ -170,6 +118,9 @@ func (p prose) addLiterals(line int, expression string) {
 	}
 }
 
+// directive matches a comment for a tool, such as //go:build and //nolint.
+var directive = regexp.MustCompile(`^//[a-z]`)
+
 func (p prose) addDoc(line func(token.Pos) int, doc *ast.CommentGroup) {
 	if doc == nil {
 		return
@@ -185,9 +136,13 @@ func (p prose) addDoc(line func(token.Pos) int, doc *ast.CommentGroup) {
 		case strings.HasPrefix(text, "+"):
 			flush()
 			p.addMarker(line(c.Pos()), text)
-		case text == "" || strings.HasPrefix(c.Text, "//\t"):
+		case text == "" || strings.HasPrefix(c.Text, "//\t") || directive.MatchString(c.Text):
 			flush()
 		default:
+			if item, isItem := strings.CutPrefix(text, "- "); isItem {
+				flush()
+				text = item
+			}
 			if start == 0 {
 				start = line(c.Pos())
 			}

@@ -86,12 +86,19 @@ func TestProseOfGoStandsOnItsLines(t *testing.T) {
 type Agent struct {
 	// model is the name.
 	Model string `+"`json:\"model,omitempty and more\"`"+`
-	// hidden is not for users.
-	hidden string
+	// hidden is checked too:
+	//   - the first item
+	//   - the second item
+	hidden string // a note behind code is not
 }
 
 // helper is not exported.
-func helper() error { return errors.New("The Run has failed: create another") }
+//
+//	its example is not prose
+func helper() error {
+	// A comment in a function.
+	return errors.New("The Run has failed: create another") //nolint:all // not prose
+}
 `, parser.ParseComments)
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +109,12 @@ func helper() error { return errors.New("The Run has failed: create another") }
 		6:  {"X must be positive."},
 		7:  {"Y must be set:."},
 		9:  {"Model is the name."},
-		16: {"The Run has failed: create another."},
+		11: {"Hidden is checked too:."},
+		12: {"The first item."},
+		13: {"The second item."},
+		17: {"Helper is not exported."},
+		21: {"A comment in a function."},
+		22: {"The Run has failed: create another."},
 	}
 	if len(got) != len(want) {
 		t.Errorf("prose is %v, want %v", got, want)

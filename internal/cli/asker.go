@@ -16,25 +16,24 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/run/decisions"
 )
 
-// An asker asks the user what Runs ask. Where there is no terminal, it names the command that
-// answers.
+// An asker asks the user the open requests of Runs. Without a terminal, it prints the command that answers.
 type asker struct {
 	f       *Factory
 	client  client.Client
 	pods    *podReader
 	console *terminal.Console
 	lines   *terminal.LineReader
-	// asked has the Decision of each request that the user has seen, or nothing if the user
-	// decides later.
+	// asked has the name of the Decision for each request that the user has seen, or an empty name if the user decides
+	// later.
 	asked map[string]string
 	// failed has the requests about which the user is asked again, because a server failed.
 	failed map[string]*failedAsk
 	// noticed are the requests that were seen once: the conversation before them is printed
 	// before the user is asked.
 	noticed map[string]bool
-	// isShown is whether the conversations show what Agents ask.
+	// isShown is whether the conversations already show the requests of Agents.
 	isShown bool
-	// waits is whether the Run is watched although it asks and there is no terminal.
+	// waits is whether a Run with a request is still watched if there is no terminal.
 	waits bool
 }
 
@@ -83,12 +82,12 @@ func keyOf(run *v1alpha1.Run, r *v1alpha1.PendingRequest) string {
 // A failedAsk is a request about which the user is asked again.
 type failedAsk struct {
 	text string // the error that was printed last
-	// failures is how often it failed, and looks how many looks at the Run are left out until the next try.
+	// failures is how often it failed, and looks how many readings of the Run are skipped until the next try.
 	failures, looks int
 }
 
-// askLater says once why nothing was decided. The user is asked again after 1, 2, 4 and at most 32 looks at
-// the Run: to ask may need the logs of all pods.
+// askLater prints once why nothing was decided. The user is asked again after 1, 2, 4 and at most 32 readings of the
+// Run, because asking may need the logs of all pods.
 func (a *asker) askLater(key string, err error) {
 	const most = 5
 	if a.failed[key] == nil {
@@ -117,7 +116,7 @@ func (a *asker) isDue(ctx context.Context, run *v1alpha1.Run, key string) bool {
 	return !seen || a.wasRefused(ctx, run, name)
 }
 
-// wasRefused is whether the Run refused the Decision of a name, and says why.
+// wasRefused reports whether the Run refused the Decision of a name, and prints why.
 func (a *asker) wasRefused(ctx context.Context, run *v1alpha1.Run, name string) bool {
 	var d v1alpha1.Decision
 	if name == "" || a.client.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: name}, &d) != nil {
@@ -131,7 +130,7 @@ func (a *asker) wasRefused(ctx context.Context, run *v1alpha1.Run, name string) 
 	return true
 }
 
-// askOnce shows a request and returns the name of the Decision that the user makes, or nothing.
+// askOnce shows a request and returns the name of the Decision that the user makes, or an empty name.
 func (a *asker) askOnce(ctx context.Context, run *v1alpha1.Run, r *v1alpha1.PendingRequest) (string, error) {
 	if !a.f.Interactive() {
 		a.say(a.notice(run, r) + " To decide: " + commandFor(run, r))
@@ -169,8 +168,8 @@ func (a *asker) askOnce(ctx context.Context, run *v1alpha1.Run, r *v1alpha1.Pend
 	return d.Name, nil
 }
 
-// notice says where there is no terminal that a Run asks. The question is in the conversation, but for
-// what a Workflow asks.
+// notice returns, if there is no terminal, the notice that a Run asks. The conversation shows the question, except that
+// of a Workflow.
 func (a *asker) notice(run *v1alpha1.Run, r *v1alpha1.PendingRequest) string {
 	if a.isShown && run.Spec.Workflow == "" {
 		return "Run " + run.Name + " asks " + r.ID + "."
@@ -178,7 +177,7 @@ func (a *asker) notice(run *v1alpha1.Run, r *v1alpha1.PendingRequest) string {
 	return "Run " + run.Name + " asks: " + untrusted.Line(r.Question, 300)
 }
 
-// readDecision reads what the user decides; false: nothing.
+// readDecision reads the user's Decision; false: the user makes none.
 func (a *asker) readDecision(ctx context.Context, run *v1alpha1.Run, r *v1alpha1.PendingRequest, spec *v1alpha1.DecisionSpec) (bool, error) {
 	read := func(question string) (string, error) {
 		return a.lines.Read(ctx, question, func() error { return checkOpen(ctx, a.client, run, r) })
@@ -211,7 +210,7 @@ func (a *asker) readDecision(ctx context.Context, run *v1alpha1.Run, r *v1alpha1
 	return true, nil
 }
 
-// later says how the user can decide later.
+// later prints how the user can decide later.
 func (a *asker) later(run *v1alpha1.Run, r *v1alpha1.PendingRequest, why string) (bool, error) {
 	fmt.Fprintln(a.f.Err, why+"To decide later: "+commandFor(run, r))
 	return false, nil
@@ -246,8 +245,8 @@ func commandFor(run *v1alpha1.Run, r *v1alpha1.PendingRequest) string {
 	return requests.Command("approve", run, r.ID)
 }
 
-// valueHint says how the value for a schema is written. A model chose the names in the schema, so a
-// command that users copy into a shell does not have them.
+// valueHint describes how to write the value for a schema. It does not contain names of the schema: a model chose
+// these, and users copy the command into a shell.
 func valueHint(schema string) string {
 	f, isForm := requests.FormOf(schema)
 	switch {

@@ -11,8 +11,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
 )
 
-// await shows a Run until it has ended, asks the user what it asks, and returns how it ended as
-// an exit code. The output has the conversation, or with -o the Run.
+// await shows a Run until it has ended, asks the user its requests, and returns an exit code for how it ended. It
+// prints the conversation or, with -o, the Run.
 func (r runCreator) await(ctx context.Context, run *v1alpha1.Run) error {
 	fmt.Fprintf(r.Err, "run.deckhand.dev/%s created\n", run.Name)
 	out := r.Out
@@ -54,7 +54,7 @@ func (r runCreator) untilTimeout(ctx context.Context) (context.Context, context.
 	return context.WithTimeout(ctx, r.o.cluster.timeout)
 }
 
-// leave says why the Run is not watched any more, and that it continues.
+// leave prints why the Run is no longer watched, and that it continues.
 func (r runCreator) leave(run *v1alpha1.Run, why string, code int) error {
 	fmt.Fprintf(r.Err, "%sThe Run continues. To watch it again: %s. To end it: %s\n", why, requests.Command("logs -f", run), requests.Command("stop", run))
 	return exit.EndedError{Code: code}

@@ -66,7 +66,7 @@ func unknownShell(c *cobra.Command, args []string) error {
 	return exit.Usagef("there is no completion for %q: write one of %s", args[0], strings.Join(shells, ", "))
 }
 
-// A completer returns what may stand after the arguments. Where it cannot be known, it is nothing.
+// A completer returns the possible next arguments; none if they cannot be known.
 type completer func(ctx context.Context, c client.Client, namespace string, args []string) []string
 
 func (f nameCompletion) with(names completer) cobra.CompletionFunc {
@@ -85,7 +85,7 @@ func (f nameCompletion) with(names completer) cobra.CompletionFunc {
 	}
 }
 
-// first completes the first argument alone.
+// first completes only the first argument.
 func first(names completer) completer {
 	return func(ctx context.Context, c client.Client, namespace string, args []string) []string {
 		if len(args) > 0 {
@@ -111,7 +111,7 @@ func targetNames(ctx context.Context, c client.Client, namespace string, _ []str
 	return targets
 }
 
-// sourceNames are what run --from does again.
+// sourceNames returns the Runs that run --from can repeat.
 func sourceNames(ctx context.Context, c client.Client, namespace string, _ []string) []string {
 	var sources []string
 	for _, name := range namesOf(ctx, c, "Run", namespace) {
@@ -123,7 +123,7 @@ func sourceNames(ctx context.Context, c client.Client, namespace string, _ []str
 	return sources
 }
 
-// explainedNames are what why explains: Runs by name, and objects of other kinds behind their kind.
+// explainedNames returns the objects that why explains: Runs by name, and other objects after their kind.
 func explainedNames(ctx context.Context, c client.Client, namespace string, _ []string) []string {
 	names := namesOf(ctx, c, "Run", namespace)
 	for _, k := range explainedKinds[1:] { // the first is Run

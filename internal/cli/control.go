@@ -76,8 +76,8 @@ func (f *Factory) setDesiredState(ctx context.Context, name string, desired v1al
 	return nil
 }
 
-// notPaused is the error of a Run that cannot be resumed, as kubectl rollout resume has it: a user who
-// resumes a Run that waits for something else would wait on.
+// notPaused returns the error for a Run that cannot be resumed, as kubectl rollout resume does: if the Run waits for
+// something else, the user must know that.
 func notPaused(run *v1alpha1.Run) error {
 	if run.Spec.DesiredState == v1alpha1.DesiredStopped {
 		return fmt.Errorf("run %s is not paused but stopped (spec.desiredState), and ends: create another Run", run.Name)

@@ -99,7 +99,7 @@ func (m manifestConverter) sayMentions(files []lint.File) {
 	}
 }
 
-// sayUnconverted says why documents with errors were not converted at all.
+// sayUnconverted prints why documents with errors were not converted.
 func (m manifestConverter) sayUnconverted(files []lint.File, report *lint.Report) {
 	for _, u := range convert.WithAliases(files) {
 		isRefused := func(f lint.Finding) bool {
@@ -111,7 +111,7 @@ func (m manifestConverter) sayUnconverted(files []lint.File, report *lint.Report
 	}
 }
 
-// note prints a line for a user, who may have redirected the manifests.
+// note prints a line on standard error, because the user may redirect the manifests.
 func (m manifestConverter) note(file string, line int, text string) {
 	const width = 4000
 	fmt.Fprintf(m.Err, "%s:%d: %s\n", untrusted.Line(file, width), line, untrusted.Line(text, width))

@@ -44,7 +44,7 @@ func newCost(f *Factory) *cobra.Command {
 	return c
 }
 
-// A costRow is what the Runs of one key used.
+// A costRow is the usage of the Runs with one key.
 type costRow struct {
 	Key  string `json:"key"`
 	Runs int64  `json:"runs"`
@@ -58,7 +58,7 @@ type costRow struct {
 	Cost            string `json:"cost"`
 }
 
-// An accountant sums up what Runs cost.
+// An accountant sums up the usage of Runs.
 type accountant struct {
 	*Factory
 	o costOptions
@@ -108,8 +108,8 @@ func (a accountant) print(ctx context.Context) error {
 	return a.printRows(slices.AppendSeq([]*costRow{}, maps.Values(rows))) // as JSON, no rows are an empty list
 }
 
-// plausible returns the Runs whose usage can be true, and names the others. Only a compromised runner
-// reports implausible usage, to a cluster whose schema is older. Without it, sums do not overflow.
+// plausible returns the Runs with plausible usage, and names the others. Only a compromised runner reports implausible
+// usage, and only to a cluster with an older schema. The check keeps sums from overflowing.
 func (a accountant) plausible(runs []v1alpha1.Run) []v1alpha1.Run {
 	var left []string
 	kept := slices.DeleteFunc(runs, func(run v1alpha1.Run) bool {
@@ -147,7 +147,7 @@ func isPlausible(p *v1alpha1.RunProgress) bool {
 	return p.Counts.Steps >= 0 && p.Counts.Steps <= v1alpha1.MaxCount
 }
 
-// costKey returns by what Runs are summed up.
+// costKey returns the key by which Runs are grouped.
 func costKey(by string) (func(*v1alpha1.Run) string, error) {
 	label, isLabel := strings.CutPrefix(by, "label=")
 	switch {
@@ -183,9 +183,8 @@ func (a accountant) oldest(since string) (time.Time, error) {
 	return a.Now().Add(-d), nil
 }
 
-// ownUsage returns what each Run used without its child Runs, so that nothing is counted twice.
-// The usage of a Workflow's Run is the sum of its child Runs; that of a Run which delegates has
-// what its child Runs used that have ended.
+// ownUsage returns the usage of each Run without its child Runs, so that nothing is counted twice. The usage of a
+// Workflow's Run is the sum of its child Runs; that of a Run which delegates includes its ended child Runs.
 func ownUsage(runs []v1alpha1.Run) map[types.UID]*costRow {
 	own := map[types.UID]*costRow{}
 	byUID := map[types.UID]*v1alpha1.Run{}
@@ -218,8 +217,8 @@ func ownUsage(runs []v1alpha1.Run) map[types.UID]*costRow {
 	return own
 }
 
-// subtract takes what a child Run used from its parent. A Run that delegates does not count the
-// steps of its child Runs.
+// subtract subtracts the usage of a child Run from its parent. A Run that delegates does not include the steps of its
+// child Runs.
 func (r *costRow) subtract(child *v1alpha1.RunProgress, steps bool) { //nolint:revive // flag-parameter: it is what differs between the two kinds of parents
 	less := func(n *int64, by int64) { *n = max(*n-by, 0) }
 	if steps {

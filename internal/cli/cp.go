@@ -116,7 +116,7 @@ func splitSource(source string) (run, from string, err error) {
 	return run, from, nil
 }
 
-// notSent returns what the runner says, and which files there are.
+// notSent returns the error for files that the runner did not send, with the files that exist.
 func notSent(run *v1alpha1.Run, said string) error {
 	text := untrusted.Line(strings.TrimSpace(said), 1024)
 	if strings.Contains(said, "first process of a runner pod") {
@@ -132,7 +132,7 @@ func notSent(run *v1alpha1.Run, said string) error {
 	return errors.New(text)
 }
 
-// reportCopied prints what was copied, and what was not.
+// reportCopied prints which files were copied, and which were not.
 func (f copier) reportCopied(e *extractor) {
 	f.reportLeftOut(e.links, "symbolic links", "it is a symbolic link")
 	f.reportLeftOut(e.controls, "names with control or invisible characters", "its name has control or invisible characters")
@@ -151,7 +151,7 @@ func (f copier) reportLeftOut(names []string, kind, because string) {
 	}
 }
 
-// progress returns what shows on a terminal how much was copied, a few times a second.
+// progress returns a function that shows on a terminal how much was copied, a few times a second.
 func (f copier) progress() func(copied) {
 	if !terminal.IsTerminal(f.Err) {
 		return func(copied) {}
@@ -165,7 +165,7 @@ func (f copier) progress() func(copied) {
 	}
 }
 
-// bounded keeps the beginning of what is written to it.
+// bounded keeps the beginning of its input.
 type bounded struct {
 	bytes.Buffer
 	limit int

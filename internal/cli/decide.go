@@ -26,7 +26,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// A decision is what the user wants to decide about a request of a Run.
+// A decision is the user's intended Decision on a request of a Run.
 type decision struct {
 	run     string
 	request string // empty: the only open request of the kind
@@ -42,8 +42,8 @@ type decision struct {
 // A decider makes Decisions and waits until they are applied.
 type decider struct{ *Factory }
 
-// decide shows the request, asks the user, and creates the Decision. The digest is that of
-// the request that was shown, which is not read again.
+// decide shows the request, asks the user, and creates the Decision. The digest comes from the shown request, which is
+// not read again.
 func (f decider) decide(ctx context.Context, d decision) error {
 	if d.yes && d.request == "" {
 		namespace, err := f.Namespace()
@@ -75,7 +75,7 @@ func (f decider) decide(ctx context.Context, d decision) error {
 	return f.decideRequest(ctx, c, decidedRequest{run, request, d})
 }
 
-// A decidedRequest is a request of a Run with what the user wants to decide about it.
+// A decidedRequest is a request of a Run with the intended Decision on it.
 type decidedRequest struct {
 	run     *v1alpha1.Run
 	request *v1alpha1.PendingRequest
@@ -128,8 +128,7 @@ func (d decision) named(run *v1alpha1.Run) decision {
 	return d
 }
 
-// takeValue sets the value that the command line has for the request. If it has none, the user is
-// asked at the terminal.
+// takeValue sets the value from the command line. If there is none, it asks the user at the terminal.
 func (f decider) takeValue(d *decision, r *v1alpha1.PendingRequest) error {
 	isAnswer := d.spec.Type == v1alpha1.DecisionAnswer
 	needsValue := isAnswer || d.spec.Type == v1alpha1.DecisionApprove && r.Schema != ""
@@ -227,8 +226,8 @@ func (f decider) awaitApplied(ctx context.Context, c client.Client, made *v1alph
 	return nil
 }
 
-// mayBeMade reports whether a decision may be made of a request that was not shown whole: a denial, or
-// with --yes an approval of arguments that the user read elsewhere.
+// mayBeMade reports whether a Decision is possible on a request that was not shown completely: a denial, or with --yes
+// an approval of arguments that the user read elsewhere.
 func (d decision) mayBeMade(unread error) bool {
 	if unread == nil || d.spec.Type != v1alpha1.DecisionApprove {
 		return true
@@ -236,7 +235,7 @@ func (d decision) mayBeMade(unread error) bool {
 	return d.yes && !errors.Is(unread, errForged)
 }
 
-// appliedOf returns the condition Applied of a Decision; empty: it has none, or cannot be read.
+// appliedOf returns the condition Applied of a Decision; empty: there is none, or it cannot be read.
 func appliedOf(ctx context.Context, c client.Client, made *v1alpha1.Decision) metav1.Condition {
 	var d v1alpha1.Decision
 	if c.Get(ctx, client.ObjectKeyFromObject(made), &d) != nil {
@@ -280,7 +279,7 @@ func chooseRequest(run *v1alpha1.Run, d decision) (*v1alpha1.PendingRequest, err
 	return nil, fmt.Errorf("run %s has no open request of kind %s: see what it asks with %s", run.Name, d.kind, requests.Command("pending", run))
 }
 
-// fill sets who decides, and what binds the Decision to the request.
+// fill sets the author of the Decision, and the fields that bind it to the request.
 func fill(ctx context.Context, c client.Client, r *v1alpha1.PendingRequest, spec *v1alpha1.DecisionSpec) error {
 	user, err := whoAmI(ctx, c)
 	if err != nil {
@@ -305,8 +304,7 @@ func fill(ctx context.Context, c client.Client, r *v1alpha1.PendingRequest, spec
 	return nil
 }
 
-// agree asks the user, unless the user said --yes for this request. It ends with the error of check,
-// which is called now and then.
+// agree asks the user, unless --yes names this request. It ends with an error of check, which is called repeatedly.
 func (f decider) agree(ctx context.Context, d decidedRequest, check func() error) (bool, error) {
 	if d.yes {
 		return true, nil
@@ -321,7 +319,7 @@ func (f decider) agree(ctx context.Context, d decidedRequest, check func() error
 	return true, nil
 }
 
-// describe says what a Decision does to a request.
+// describe describes the effect of a Decision on a request.
 func describe(spec v1alpha1.DecisionSpec) string {
 	text := string(spec.Type) + " this request"
 	if spec.Scope == v1alpha1.ScopeRun {
@@ -367,8 +365,8 @@ func checkOpen(ctx context.Context, c client.Client, run *v1alpha1.Run, r *v1alp
 	return errDecidedElsewhere
 }
 
-// createDecision creates a Decision with the first free name. A name is taken again only if
-// the Run refused the Decision that has it.
+// createDecision creates a Decision with the first free name. A used name is used again only if the Run refused the
+// Decision that has it.
 func (f decider) createDecision(ctx context.Context, c client.Client, namespace string, spec v1alpha1.DecisionSpec) (*v1alpha1.Decision, error) {
 	const most = 999
 	name := spec.Run + "." + spec.Request
@@ -407,7 +405,7 @@ func (f decider) printCreated(d *v1alpha1.Decision) error {
 	return nil
 }
 
-// whoAmI returns the name and the groups as which the API server knows the user.
+// whoAmI returns the name and the groups of the user, according to the API server.
 func whoAmI(ctx context.Context, c client.Client) (authenticationv1.UserInfo, error) {
 	review := &authenticationv1.SelfSubjectReview{}
 	if err := c.Create(ctx, review); err != nil {
@@ -416,7 +414,7 @@ func whoAmI(ctx context.Context, c client.Client) (authenticationv1.UserInfo, er
 	return review.Status.UserInfo, nil
 }
 
-// bindYes adds the flags that all commands have which decide a request.
+// bindYes adds the flags of all commands that decide a request.
 func bindYes(c *cobra.Command, d *decision) {
 	c.Flags().BoolVarP(&d.yes, "yes", "y", false, "Do not ask; needs the id of the request")
 	c.Flags().StringVar(&d.spec.Reason, "reason", "", "Why you decide so; the agent reads the reason of a denial")

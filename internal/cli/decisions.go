@@ -182,9 +182,9 @@ func (f *Factory) message(ctx context.Context, name, text string, images []strin
 	return decider{f}.printCreated(d)
 }
 
-// sayWhenRead says what an open request makes of a message: the only open question is answered by it, if it
-// fits; with any other request the agent takes no turn that would read it. The runner matches in questionFor
-// of runner/internal/engine/approval/decisions.go, once all of the Run waits.
+// sayWhenRead prints how an open request affects a message: if it is the only open question and the message is a valid
+// answer, the message answers it; with any other request the agent does not read the message until it continues. The
+// runner decides this in questionFor of runner/internal/engine/approval/decisions.go.
 func (f *Factory) sayWhenRead(run *v1alpha1.Run, message string) {
 	open := openRequests(run)
 	questions := slices.DeleteFunc(slices.Clone(open), func(r v1alpha1.PendingRequest) bool { return r.Kind != requests.KindQuestion })

@@ -1,5 +1,3 @@
-// Package cli has the commands of kubectl-deckhand. Each is in a file of its own and gets
-// what it needs from a Factory: the client, the namespace, the terminal and the time.
-//
-// Text that models and tools wrote passes through package untrusted before it is printed.
+// Package cli has the commands of kubectl-deckhand, one in each file. A Factory gives them the client, the namespace,
+// the terminal and the time. Texts of models and tools pass through package untrusted before they are printed.
 package cli

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// explain returns what an error says, and what to do next.
+// explain returns the message of an error, with what to do next.
 func explain(err error) string {
 	switch {
 	case clientcmd.IsEmptyConfig(err):
@@ -33,7 +33,7 @@ func explain(err error) string {
 	return unchecked.ReplaceAllString(err.Error(), "")
 }
 
-// noCluster says what to do without a cluster in the files that KUBECONFIG names.
+// noCluster returns what to do if the files in KUBECONFIG have no cluster.
 func noCluster(names string) string {
 	var missing []string
 	for _, name := range filepath.SplitList(names) {
@@ -47,10 +47,10 @@ func noCluster(names string) string {
 	return fmt.Sprintf("no cluster is configured: KUBECONFIG names %s, which does not exist: set it to the file that kubectl uses", strings.Join(missing, " and "))
 }
 
-// unchecked is what API servers add to the errors of a schema: it names no field, and nothing to do.
+// unchecked matches a text that API servers add to the errors of a schema: it names no field and no remedy.
 var unchecked = regexp.MustCompile(`(, )?<nil>: Invalid value: "?null"?: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation`)
 
-// configError says what to do if the kubeconfig cannot be used.
+// configError returns what to do if the kubeconfig cannot be used.
 func configError(err error) error {
 	if err == nil || clientcmd.IsEmptyConfig(err) {
 		return err
@@ -65,8 +65,8 @@ func isUnreachable(err error) bool {
 	return errors.As(err, &request) && errors.As(err, &network)
 }
 
-// isServerError is whether a server failed, or is too busy. This includes a kubelet that the API
-// server cannot reach, for which there is no reason but only a code.
+// isServerError reports whether a server failed or is overloaded. This includes a kubelet that the API server cannot
+// reach, an error without a reason.
 func isServerError(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -76,8 +76,8 @@ func isServerError(err error) bool {
 	return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests
 }
 
-// forbiddenHint names the ClusterRole that allows what was refused: one of the chart, or view or
-// edit of Kubernetes. The message of the API server has the verb and the resource.
+// forbiddenHint names the ClusterRole with the missing permission: one of the chart, or view or edit of Kubernetes. The
+// message of the API server has the verb and the resource.
 func forbiddenHint(err error) string {
 	text := err.Error()
 	if !strings.Contains(text, " cannot ") { // an admission policy, which says what to do itself
@@ -93,7 +93,7 @@ func forbiddenHint(err error) string {
 	return ". Ask an administrator to bind the ClusterRole " + roleFor(text) + " to you " + where
 }
 
-// roleFor returns the ClusterRole with a right that the API server says is missing.
+// roleFor returns the ClusterRole with the permission that the API server reports as missing.
 func roleFor(refused string) string {
 	changes := !strings.Contains(refused, " cannot get ") && !strings.Contains(refused, " cannot list ")
 	switch {

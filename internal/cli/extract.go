@@ -32,8 +32,8 @@ type extractor struct {
 	copied   copied
 	// links are the symbolic links that were left out.
 	links []string
-	// controls are the files that were left out because a terminal would not show their names as they
-	// are, or would execute them.
+	// controls are files that were left out because their names contain control characters or other characters that a
+	// terminal does not show.
 	controls []string
 }
 
@@ -89,7 +89,7 @@ func archiveError(err error) error {
 	return fmt.Errorf("reading the files: %w. The rest is missing: try again", err)
 }
 
-// localError says what to do about an error of the local file system.
+// localError returns what to do about an error of the local file system.
 func localError(err error) error {
 	return fmt.Errorf("writing the files: %w. Name an existing directory that you may write to", err)
 }
@@ -158,14 +158,14 @@ func (e *extractor) add(root *os.Root, header *tar.Header, content io.Reader) er
 	return nil
 }
 
-// isPlain is whether a terminal shows a name as it is. How an emoji looks does not matter.
+// isPlain reports whether a terminal shows a name exactly. Emoji count as plain.
 func isPlain(name string) bool {
 	name = strings.NewReplacer("\ufe0e", "", "\ufe0f", "").Replace(name)
 	return !strings.ContainsAny(name, "\n\t") && untrusted.Text(name) == name
 }
 
-// write writes a file whole or not at all: with force beside the file that it replaces, otherwise
-// only if there is none. Of its mode only whether it can be executed is kept.
+// write writes a file completely or not at all: with force it replaces an existing file, otherwise there must be none.
+// Of the mode it keeps only whether the file is executable.
 func (e *extractor) write(root *os.Root, name string, header *tar.Header, content io.Reader) error {
 	if header.Size > maxFile {
 		return fmt.Errorf("%s has %s, most of which may be holes; at most %s in one file are copied: nothing more is copied. Name the files that you want", untrusted.Line(name, 400), size(header.Size), size(maxFile))
@@ -198,7 +198,7 @@ func (e *extractor) write(root *os.Root, name string, header *tar.Header, conten
 	return nil
 }
 
-// A counter counts what is written, and shows it.
+// A counter counts its input, and shows the count.
 type counter struct {
 	to io.Writer
 	e  *extractor

@@ -17,8 +17,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
 )
 
-// A Factory gives commands what they need: streams, the time, and a client with the
-// kubeconfig and the flags that kubectl has.
+// A Factory provides streams, the time, and a client with the kubeconfig and the flags of kubectl.
 type Factory struct {
 	terminal.Streams
 

@@ -20,13 +20,13 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 )
 
-// filesPodOptions say how a pod that reads a volume runs.
+// filesPodOptions configure a pod that reads a volume.
 type filesPodOptions struct {
 	image   string
 	timeout time.Duration
 }
 
-// filesPodTimeout is how long a command waits for a pod unless it says so.
+// filesPodTimeout is the default time that a command waits for a pod.
 const filesPodTimeout = 2 * time.Minute
 
 func (o *filesPodOptions) bind(c *cobra.Command) {
@@ -44,8 +44,8 @@ type filesPods struct {
 	folder string
 }
 
-// find returns a container that has the files, and what to call when they are read: it deletes
-// a pod that was created for them.
+// find returns a container that has the files, and a function to call when they have been read: it deletes a pod that
+// was created for them.
 func (p filesPods) find(ctx context.Context) (container, func(), error) {
 	nothing := func() {}
 	var pods corev1.PodList
@@ -64,8 +64,8 @@ func (p filesPods) find(ctx context.Context) (container, func(), error) {
 	return p.onVolume(ctx, pods.Items)
 }
 
-// onVolume creates a container that mounts the folder of the claim, and returns what find does. Pods
-// are those of the namespace: one of them may use the claim.
+// onVolume creates a container that mounts the folder of the claim, and returns the results of find. pods are the pods
+// of the namespace, one of which may use the claim.
 func (p filesPods) onVolume(ctx context.Context, pods []corev1.Pod) (container, func(), error) {
 	claim, err := p.claim(ctx)
 	if err != nil {
@@ -123,8 +123,8 @@ func nodeThatMounts(claim *corev1.PersistentVolumeClaim, pods []corev1.Pod) (str
 	return "", nil
 }
 
-// rankOfUser orders the pods that use a claim by how much they tell of where it is mounted: a runner,
-// which no user creates, that has a cluster node; another pod that has one; and the others.
+// rankOfUser orders the pods that use a claim by how reliably they show where it is mounted: runner pods on a cluster
+// node, which no user creates, then other pods on a cluster node, then the rest.
 func rankOfUser(pod corev1.Pod) int {
 	switch {
 	case pod.Spec.NodeName == "":
@@ -135,8 +135,8 @@ func rankOfUser(pod corev1.Pod) int {
 	return 0
 }
 
-// requireRights returns an error that names the missing rights. Without it, a pod could be
-// created that can be neither used nor deleted.
+// requireRights returns an error that names the missing permissions. It is checked first, because a pod could otherwise
+// be created and then neither used nor deleted.
 func (p filesPods) requireRights(ctx context.Context, rights ...string) error {
 	missing, err := missingRights(ctx, p.client, p.run.Namespace, rights...)
 	if err != nil || len(missing) == 0 {
@@ -164,8 +164,8 @@ func (p filesPods) create(ctx context.Context, claim *corev1.PersistentVolumeCla
 	return container{pod, runnerpod.FilesContainer}, release, nil
 }
 
-// createWhole creates the pod. It does not end before the API server has answered, because a pod
-// whose name is not known cannot be deleted.
+// createWhole creates the pod. It waits for the answer of the API server even if ctx ends, because a pod with an
+// unknown name cannot be deleted.
 func (p filesPods) createWhole(ctx context.Context, pod *corev1.Pod) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()

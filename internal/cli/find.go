@@ -16,7 +16,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/shared/template"
 )
 
-// findRun gets a Run. If there is none of that name, the error has the nearest names.
+// findRun gets a Run. If it does not exist, the error has the most similar names.
 func (f *Factory) findRun(ctx context.Context, c client.Client, name string) (*v1alpha1.Run, error) {
 	run := &v1alpha1.Run{}
 	name, err := runName(name)
@@ -49,8 +49,7 @@ func runName(text string) (string, error) {
 	return name, nil
 }
 
-// find gets an object of the namespace. If there is none of that name, the error has the nearest
-// names.
+// find gets an object of the namespace. If it does not exist, the error has the most similar names.
 func (f *Factory) find(ctx context.Context, c client.Client, kind, name string, o client.Object) error {
 	namespace, err := f.Namespace()
 	if err != nil {
@@ -64,7 +63,7 @@ func (f *Factory) find(ctx context.Context, c client.Client, kind, name string, 
 	return notFound(ctx, c, kind, key)
 }
 
-// notFound says that an object does not exist, and which names are nearest.
+// notFound returns the error for an object that does not exist, with the most similar names.
 func notFound(ctx context.Context, c client.Client, kind string, key client.ObjectKey) error {
 	resource := strings.ToLower(kind) + "s"
 	hint := "List " + kind + "s with: kubectl get " + resource + ".deckhand.dev -A"
@@ -100,7 +99,7 @@ func hasSameLetters(a, b string) bool {
 	return slices.Equal(slices.Sorted(slices.Values([]byte(a))), slices.Sorted(slices.Values([]byte(b))))
 }
 
-// nearest returns at most three names that a user may have meant, the most similar first.
+// nearest returns at most three similar names, the most similar first.
 func nearest(wanted string, names []string) []string {
 	type candidate struct {
 		name     string

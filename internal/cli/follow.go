@@ -28,24 +28,24 @@ type follower struct {
 	client client.Client
 	open   logOpener
 	key    client.ObjectKey
-	// out is where conversations are printed, as options say.
+	// out is where conversations are printed.
 	out     io.Writer
 	options conversation.Options
 	console terminal.Console
-	// asker asks the user what the Runs ask; nil: nobody is asked.
+	// asker asks the user the requests of Runs; nil: requests are only printed.
 	asker *asker
-	// root is the Run of the key as it was read last; nil: it is not known to exist.
+	// root is the Run when it was last read; nil: it is not known to exist.
 	root *v1alpha1.Run
 
 	// started are the Runs whose conversations are begun, and the nodes that were printed.
 	started map[types.UID]bool
 	active  int
 	ended   chan endedLog
-	// waiting is what was last said to be waited for.
+	// waiting is the last message about what is waited for.
 	waiting string
 }
 
-// An endedLog says that the conversation of a Run was printed.
+// An endedLog marks that the conversation of a Run was printed.
 type endedLog struct {
 	name string
 	root bool
@@ -80,8 +80,8 @@ func (f *Factory) newFollower(name string, o logsOptions, out io.Writer) (*follo
 	return w, nil
 }
 
-// read prints conversations until all of them are printed, and with --follow until the Run has
-// ended. It returns the Run as it was read last.
+// read prints conversations until all of them are printed, and with --follow until the Run has ended. It returns the
+// Run when it was last read.
 func (w *follower) read(ctx context.Context) (*v1alpha1.Run, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer func() {
@@ -111,7 +111,7 @@ func (w *follower) read(ctx context.Context) (*v1alpha1.Run, error) {
 	}
 }
 
-// readTree reads the Run and its child Runs. A Run that took the name of the watched one is an error.
+// readTree reads the Run and its child Runs. If another Run has taken the name of the watched one, it returns an error.
 func (w *follower) readTree(ctx context.Context) ([]treeRun, error) {
 	tree, err := readTree(ctx, w.client, w.key)
 	if err == nil && w.root != nil && w.root.UID != tree[0].UID {
@@ -120,7 +120,7 @@ func (w *follower) readTree(ctx context.Context) ([]treeRun, error) {
 	return tree, err
 }
 
-// start begins the conversations that are not begun yet, as many as may be open.
+// start begins further conversations, as many as may be open.
 func (w *follower) start(ctx context.Context, tree []treeRun) {
 	most := maxStreams
 	if !w.o.follow {
@@ -150,8 +150,8 @@ func (w *follower) start(ctx context.Context, tree []treeRun) {
 	}
 }
 
-// sayState prints what a Run that has no conversation yet waits for. A request is printed once: if
-// there is an asker, by it.
+// sayState prints what a Run without a conversation waits for. A request is printed once; if there is an asker, the
+// asker prints it.
 func (w *follower) sayState(run *v1alpha1.Run) {
 	open, text := openRequests(run), "Run "+run.Name+": "+briefMessage(run)
 	switch {
@@ -222,7 +222,7 @@ func (w *follower) continues(ctx context.Context, name string, err error) bool {
 	return true
 }
 
-// cause returns what to say of an error: the Run never existed, or was deleted, or anything else.
+// cause returns the message of an error: the Run never existed, or was deleted, or anything else.
 func (w *follower) cause(ctx context.Context, run *v1alpha1.Run, err error) error {
 	if run == nil && apierrors.IsNotFound(err) && !isNotInstalled(err) {
 		return notFound(ctx, w.client, "Run", w.key)
@@ -256,7 +256,7 @@ func (w *follower) ask(ctx context.Context, tree []treeRun) error {
 	return nil
 }
 
-// say prints once what happens outside of conversations.
+// say prints a message outside of conversations, once.
 func (w *follower) say(text string) {
 	if w.waiting != text {
 		w.waiting = text

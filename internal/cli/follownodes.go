@@ -10,8 +10,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
 )
 
-// A followed is what a follower prints: the conversation of a Run, or a line about a node of a Workflow
-// that has no Run.
+// A followed is an item that a follower prints: the conversation of a Run, or a line about a node of a Workflow without
+// a Run.
 type followed struct {
 	treeRun // of the node: the Run of the Workflow
 	node    *v1alpha1.NodeStatus
@@ -40,9 +40,8 @@ func appendBranch(out []followed, runs map[types.UID]treeRun, b branch, parent t
 	return out
 }
 
-// printNode prints once how it stands with a node that has no Run: an approval, or one that was
-// skipped. A log that is followed has the end of a node alone, and others what there is now, behind the
-// conversations before it.
+// printNode prints once the state of a node without a Run: an approval, or a skipped node. A followed log shows only
+// its end; any other shows its current state, after the earlier conversations.
 func (w *follower) printNode(ctx context.Context, f followed) {
 	key := types.UID(string(f.UID) + "/" + f.node.Name)
 	isOver := f.node.State != v1alpha1.NodeWaiting && f.node.State != v1alpha1.NodeRunning
@@ -64,7 +63,7 @@ func (w *follower) printNode(ctx context.Context, f followed) {
 	fmt.Fprintf(w.console.Stream(w.out), "[%s] ── %s%s\n", path, text, w.decidedBy(ctx, f))
 }
 
-// decidedBy names the user who decided an approval of a Workflow; empty: none did.
+// decidedBy names the user who decided an approval of a Workflow, or returns an empty name.
 func (w *follower) decidedBy(ctx context.Context, f followed) string {
 	for _, done := range progressOf(f.Run).Decided {
 		if done.Request != "approval-"+f.node.Name || done.Refused != "" {
@@ -79,8 +78,7 @@ func (w *follower) decidedBy(ctx context.Context, f followed) string {
 	return ""
 }
 
-// printWorkflowEnd prints what the Run of a Workflow returned, or why it failed: it has no conversation
-// with this.
+// printWorkflowEnd prints the output of a Workflow's Run, or why it failed, because no conversation shows that.
 func (w *follower) printWorkflowEnd(run *v1alpha1.Run) {
 	if run.Spec.Workflow == "" || !isFinished(run) || w.asker != nil || w.o.window.JSON {
 		return

@@ -39,7 +39,7 @@ func setHelp(root *cobra.Command) {
 	}
 }
 
-// newOptions returns the command that prints the flags of all commands, as that of kubectl.
+// newOptions returns the command that prints the flags of all commands, like kubectl options.
 func newOptions(f *Factory) *cobra.Command {
 	return &cobra.Command{
 		Use:   "options",

@@ -72,8 +72,8 @@ func (x hostLister) list(ctx context.Context, name string) error {
 	return nil
 }
 
-// triedHosts sums up what Runs were refused, the most frequent first, and returns how many
-// connections were to hosts that no Run lists.
+// triedHosts sums up the refused connections of Runs, most frequent first, and returns how many of them were to hosts
+// that no status lists.
 func triedHosts(runs []v1alpha1.Run) (all []*triedHost, unlisted int64) {
 	known := map[string]*triedHost{}
 	for i := range runs {
@@ -134,7 +134,7 @@ func (x hostLister) print(agent *v1alpha1.Agent, tried []*triedHost) error {
 	return nil
 }
 
-// propose prints what would allow the hosts that are missing.
+// propose prints the settings that would allow the missing hosts.
 func (x hostLister) propose(agent *v1alpha1.Agent, allowed, missing []string) {
 	if len(missing) == 0 {
 		return
@@ -163,8 +163,7 @@ func allows(entry, host string) bool {
 	return entry == host
 }
 
-// canBeAllowed reports whether a host may be proposed for sandbox.egress.hosts: it is a DNS
-// name, and no address.
+// canBeAllowed reports whether a host can be proposed for sandbox.egress.hosts: a DNS name, not an address.
 func canBeAllowed(host string) bool {
 	_, err := netip.ParseAddr(host)
 	return err != nil && strings.Contains(host, ".") && len(validation.IsDNS1123Subdomain(host)) == 0

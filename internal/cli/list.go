@@ -162,8 +162,8 @@ func listRuns(ctx context.Context, c client.Client, options ...client.ListOption
 	}
 }
 
-// printNone says that no Run is listed, and whether child Runs would be. An Agent or a Workflow that does
-// not exist is an error.
+// printNone prints that no Run is listed, and whether child Runs would be. If the Agent or Workflow does not exist, it
+// returns an error.
 func (l lister) printNone(ctx context.Context, rows []runRow, chosen runFilter) error {
 	chosen.children = true
 	if slices.ContainsFunc(rows, func(r runRow) bool { return chosen.has(factsOfRow(r)) }) {
@@ -258,7 +258,7 @@ func target(run *v1alpha1.Run) string {
 	return run.Spec.Agent
 }
 
-// reason is what the Run does or waits for, or how it ended.
+// reason is the current activity of the Run, or how it ended.
 func reason(run *v1alpha1.Run) string {
 	succeeded := meta.FindStatusCondition(run.Status.Conditions, v1alpha1.ConditionSucceeded)
 	if succeeded == nil {

@@ -16,11 +16,10 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/shared/template"
 )
 
-// stateGroups are the states that --state takes beside the reasons, with the status of Succeeded that
-// each stands for.
+// stateGroups are the values of --state in addition to the reasons, with the status of Succeeded for each.
 var stateGroups = map[string]string{"active": "Unknown", "succeeded": "True", "failed": "False"}
 
-// runFacts are what list chooses Runs by.
+// runFacts are the facts by which list selects Runs.
 type runFacts struct {
 	isChild                   bool
 	target, reason, succeeded string
@@ -59,7 +58,7 @@ type runFilter struct {
 	states   []string // in lower case; none: any
 }
 
-// states are what --state takes.
+// states returns the values of --state.
 func states() []string {
 	return slices.Concat([]string{"active", "succeeded", "failed", v1alpha1.ReasonFinished}, v1alpha1.ActiveReasons, v1alpha1.FailureReasons)
 }
@@ -91,8 +90,8 @@ func (f runFilter) has(run runFacts) bool {
 	})
 }
 
-// elapsed is how long a Run has taken since its first attempt started, waiting included. It is not the
-// duration of kubectl get runs -o wide and of limits.duration, in which only runners at work count.
+// elapsed returns how long a Run has taken since its first attempt started, waiting included. It differs from the
+// duration of kubectl get runs -o wide and of limits.duration, where only active runners count.
 func (l lister) elapsed(r runRow) string {
 	started, err := time.Parse(time.RFC3339, r.cell("Started"))
 	if err != nil {

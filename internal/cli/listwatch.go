@@ -56,7 +56,7 @@ func (w rowWatcher) watch(ctx context.Context, rows []runRow) error {
 	}
 }
 
-// printChanged prints the rows that differ from what was shown, the oldest first.
+// printChanged prints the rows that differ from the shown ones, oldest first.
 func (w rowWatcher) printChanged(rows []runRow, shown map[types.UID]string) error {
 	var listed []runRow
 	var changed []bool
@@ -91,7 +91,7 @@ func (w rowWatcher) printChanged(rows []runRow, shown map[types.UID]string) erro
 	return nil
 }
 
-// state is what makes a Run worth another line: every cell but the ages of kubectl.
+// state returns the cells whose change causes another line: all but the age.
 func (r runRow) state() string {
 	var cells []string
 	for name, i := range r.columns {

@@ -32,7 +32,7 @@ const maxEventLine = 64 << 10
 type loggedFiles struct {
 	parts map[string]*bytes.Buffer
 	bytes int
-	// list is the last event about files; nil: there is none.
+	// list is the last event about files, or nil.
 	list *events.Files
 }
 
@@ -117,7 +117,7 @@ func (l *loggedFiles) read(log io.Reader) error {
 	}
 }
 
-// add adds a line of the log, and returns whether it is the last.
+// add adds a line of the log, and reports whether it is the last.
 func (l *loggedFiles) add(line []byte) (last bool) {
 	var e events.Line
 	if json.Unmarshal(line, &e) != nil {
@@ -138,8 +138,7 @@ func (l *loggedFiles) add(line []byte) (last bool) {
 	return e.Type == step.EventRunFinished
 }
 
-// addPart adds a part that follows the parts before it. A file without one of its parts does
-// not have its digest.
+// addPart adds a part of a file. The parts must be in order: if one is missing, the file does not match its digest.
 func (l *loggedFiles) addPart(part events.File) {
 	content := l.parts[part.Path]
 	if content == nil {
@@ -152,7 +151,7 @@ func (l *loggedFiles) addPart(part events.File) {
 	}
 }
 
-// choose returns the files at or below a path, and those that are missing with the reason.
+// choose returns the files at or below a path, and the missing ones with the reason.
 func (l *loggedFiles) choose(from string) (chosen []events.LoggedFile, missing []string) {
 	for _, f := range l.list.Files {
 		switch {
@@ -187,7 +186,7 @@ func isBelow(dir, name string) bool {
 	return dir == "." || name == dir || strings.HasPrefix(name, dir+"/")
 }
 
-// whyNotLogged says why the log does not have a file.
+// whyNotLogged describes why the log does not have a file.
 func whyNotLogged(f events.LeftOutFile) string {
 	switch f.Reason {
 	case events.LeftOutTooLarge:

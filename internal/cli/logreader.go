@@ -36,19 +36,18 @@ type logReader struct {
 	err     io.Writer
 	// prefix begins each line of a child Run.
 	prefix string
-	// saysEnd is whether it prints with which reason a Run failed.
+	// saysEnd is whether it prints the reason with which a Run failed.
 	saysEnd bool
-	// last is the Run as it was read last.
+	// last is the Run when it was last read.
 	last *v1alpha1.Run
 	// done is the last attempt whose log is read to its end.
 	done int
-	// reading is the pod of which the log was opened last.
+	// reading is the pod whose log was last opened.
 	reading string
-	// opened is whether a log was read, and known are the attempts whose logs were read, or left
-	// out with a message.
+	// opened is whether a log was read. known are the attempts whose logs were read, or left out with a message.
 	opened bool
 	known  map[int]bool
-	// waiting is what was last said to be waited for.
+	// waiting is the last message about what is waited for.
 	waiting string
 }
 
@@ -67,8 +66,8 @@ func (r *logReader) read(ctx context.Context) error {
 	}
 }
 
-// readOnce reads the logs of the pods that exist, and returns whether nothing more can follow.
-// The Run is read before its pods, so that no pod of a Run that has ended is missed.
+// readOnce reads the logs of the existing pods, and reports whether nothing more can follow. The Run is read before its
+// pods, so that no pod of a Run that has ended is missed.
 func (r *logReader) readOnce(ctx context.Context) (bool, error) {
 	run := &v1alpha1.Run{}
 	if err := r.client.Get(ctx, r.key, run); err != nil {
@@ -85,8 +84,8 @@ func (r *logReader) readOnce(ctx context.Context) (bool, error) {
 	return complete && (isFinished(run) || r.o.attempt > 0 && r.done >= r.o.attempt), err
 }
 
-// continues is whether a log is followed although a request failed. The log of a finished Run
-// may be on a cluster node that does not come back.
+// continues reports whether a log is still followed after a failed request. The log of a finished Run may be on a
+// cluster node that does not come back.
 func (r *logReader) continues(ctx context.Context, err error) bool {
 	if !r.o.follow || ctx.Err() != nil || r.printer.Err() != nil {
 		return false
@@ -141,7 +140,7 @@ func (r *logReader) readPods(ctx context.Context, run *v1alpha1.Run) (bool, erro
 	return true, r.printMissing(&missing, math.MaxInt)
 }
 
-// sayWithoutPod says what a Run waits for. What it asks is in the log that was read.
+// sayWithoutPod prints what a Run waits for. Its requests are in the log that was read.
 func (r *logReader) sayWithoutPod(run *v1alpha1.Run) {
 	if r.opened && asksUsers(reason(run)) {
 		r.sayWaiting("Run " + run.Name + " waits for a Decision, and continues in a new pod")
@@ -157,8 +156,8 @@ func isNodeError(err error) bool {
 	return errors.As(err, &status) && status.Status().Code == http.StatusInternalServerError
 }
 
-// readPod prints the log of a pod, and returns whether nothing more can follow. The end of a
-// stream is not the end of the log if the runner had not ended before.
+// readPod prints the log of a pod, and reports whether nothing more can follow. The end of a stream is not the end of
+// the log if the runner had not ended before.
 func (r *logReader) readPod(ctx context.Context, pod *corev1.Pod, runFinished bool) (bool, error) {
 	ended := runFinished || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 	stream, err := r.pods.openLog(ctx, pod, r.logOptions(pod))
@@ -181,8 +180,8 @@ func (r *logReader) readPod(ctx context.Context, pod *corev1.Pod, runFinished bo
 	return err == nil && ended, nil
 }
 
-// notOpened returns whether a pod was deleted, after its log could not be opened. It says so if the
-// pod has not started: a kubelet does not find a pod either that was just scheduled to its node.
+// notOpened reports whether a pod was deleted, after its log could not be opened. If the pod has not started, it prints
+// that. The kubelet may not know a pod yet that was just scheduled to its node.
 func (r *logReader) notOpened(ctx context.Context, pod *corev1.Pod, reason error) (bool, error) {
 	switch {
 	case apierrors.IsBadRequest(reason):
@@ -216,7 +215,7 @@ func (r *logReader) logOptions(pod *corev1.Pod) *corev1.PodLogOptions {
 	return options
 }
 
-// end says what the logs do not.
+// end prints how the Run ended, if the logs do not show it.
 func (r *logReader) end(ctx context.Context, run *v1alpha1.Run) error {
 	if !r.opened && r.o.attempt > 0 && !isStored(run) {
 		return fmt.Errorf("there is no log of attempt %d of Run %s: its pod was deleted, or has not started", r.o.attempt, run.Name)
@@ -237,7 +236,7 @@ func (r *logReader) end(ctx context.Context, run *v1alpha1.Run) error {
 	return nil
 }
 
-// sayUnopened says of an active Run that no log was read.
+// sayUnopened prints that no log of an active Run was read.
 func (r *logReader) sayUnopened(run *v1alpha1.Run) {
 	if r.opened {
 		return
@@ -249,8 +248,8 @@ func (r *logReader) sayUnopened(run *v1alpha1.Run) {
 	r.sayWaiting("Run " + run.Name + when + briefMessage(run) + ". To wait for it, use -f")
 }
 
-// sayDeleted names the attempts of which no log was read, if others were read. The log of the
-// current attempt may still come.
+// sayDeleted names the attempts whose logs were not read, if others were. The log of the current attempt may still
+// follow.
 func (r *logReader) sayDeleted(run *v1alpha1.Run) {
 	if !r.opened || r.o.attempt > 0 || run.Status.Attempt == nil {
 		return
@@ -267,7 +266,7 @@ func (r *logReader) sayDeleted(run *v1alpha1.Run) {
 	}
 }
 
-// sayWaiting says once what is waited for.
+// sayWaiting prints once what is waited for.
 func (r *logReader) sayWaiting(what string) {
 	if r.waiting != what {
 		r.waiting = what

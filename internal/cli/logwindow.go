@@ -45,8 +45,8 @@ func (o *logWindow) check(f *Factory) error {
 	return err
 }
 
-// opener returns logs without the events before the window. In place of these a conversation has
-// an event that says so; JSON has nothing.
+// opener returns logs without the events before the window. In conversations, an event replaces these and reports the
+// gap; in JSON nothing does.
 func (o *logWindow) opener(open logOpener) logOpener {
 	if o.from.IsZero() {
 		return open
@@ -73,7 +73,7 @@ type windowReader struct {
 	log   io.ReadCloser
 	lines *bufio.Reader
 	from  time.Time
-	// says is whether an event takes the place of those that are left out.
+	// says is whether an event replaces the events that are left out.
 	says   bool
 	inside bool
 	rest   []byte
@@ -95,7 +95,7 @@ func (r *windowReader) Read(to []byte) (int, error) {
 	return n, nil
 }
 
-// passed returns a line with what comes before it, or nothing if it is before the window.
+// passed returns a line with what precedes it, or nothing if it is before the window.
 func (r *windowReader) passed(line []byte) []byte {
 	var e events.Line
 	if json.Unmarshal(line, &e) != nil || e.V == 0 || e.T.Before(r.from) {
@@ -122,8 +122,8 @@ func (o *logWindow) writer(out io.Writer, idle time.Duration) *tailWriter {
 	return &tailWriter{out: out, most: o.tail, idle: idle, passing: o.tail < 0}
 }
 
-// A tailWriter holds all but the last lines back until nothing was written for a time. After that it
-// passes everything. The stream of a log that is followed does not say where the past ends.
+// A tailWriter holds back all but the last lines until nothing was written for a while. After that it passes on
+// everything. The stream of a followed log does not mark the end of its existing lines.
 type tailWriter struct {
 	out  io.Writer
 	most int
@@ -158,7 +158,7 @@ func (w *tailWriter) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// flush writes the lines that are held, and passes what follows.
+// flush writes the lines that are held back, and passes on everything after that.
 func (w *tailWriter) flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

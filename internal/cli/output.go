@@ -43,8 +43,8 @@ func printObject(out io.Writer, format string, object runtime.Object) error {
 	return printValue(out, format, object)
 }
 
-// printValue prints a value as JSON or YAML. Many of its texts come from a runner, so control characters are
-// escaped in the way of the format: a terminal does not obey them, and programs read the same texts.
+// printValue prints a value as JSON or YAML. Many of its texts come from a runner, so control characters are escaped as
+// the format does: a terminal does not execute them, and programs read the same texts.
 func printValue(out io.Writer, format string, value any) error {
 	marshal := marshalJSON
 	if format == outputYAML {
@@ -147,8 +147,8 @@ func (t *table) print() error {
 	return nil
 }
 
-// briefMessage is the message of a Run for users of this program, which shows in its own words how a
-// request is decided.
+// briefMessage returns the message of a Run without the hint how to create a Decision, because this program prints its
+// own command for that.
 func briefMessage(run *v1alpha1.Run) string { return decisions.TrimHint(message(run)) }
 
 // printResult prints the text and the output of a Run.

@@ -113,8 +113,8 @@ func (f *Factory) listPending(ctx context.Context, all bool, output string) erro
 	return t.print()
 }
 
-// openRequests returns the requests that a user decides, but for those that the operator ignores. Of a
-// Run that has ended there are none.
+// openRequests returns the requests that users can decide, without requests that the operator ignores. A Run that has
+// ended has none.
 func openRequests(run *v1alpha1.Run) []v1alpha1.PendingRequest {
 	var open []v1alpha1.PendingRequest
 	if run.Status.CompletionTime != nil {

@@ -36,7 +36,7 @@ func (p filesPods) receive(ctx context.Context, at container, from string, extra
 	said := &bounded{limit: 4096}
 	sent := make(chan error, 1)
 	go func() {
-		// The program of the first process is that of the runner, wherever its image keeps it.
+		// The first process is the runner, whose path depends on its image.
 		err := execute(ctx, at, []string{"/proc/1/exe", task.FilesMode, from}, writer, said)
 		sent <- err
 		_ = writer.CloseWithError(err)
@@ -57,9 +57,9 @@ func (p filesPods) receive(ctx context.Context, at container, from string, extra
 	return extractErr
 }
 
-// extractFrom extracts an archive that a pod sends. Commands are executed in the pod of a name, and a
-// user who may delete and create pods can replace a pod: nothing is extracted if the pod does not exist
-// when the first byte has arrived.
+// extractFrom extracts an archive that a pod sends. Commands are executed by the name of a pod, and a user who may
+// delete and create pods can replace it: nothing is extracted unless the original pod still exists when the first byte
+// has arrived.
 func (p filesPods) extractFrom(ctx context.Context, pod *corev1.Pod, archive io.Reader, extract func(io.Reader) error) error {
 	sent := bufio.NewReader(archive)
 	if _, err := sent.Peek(1); err == nil {
@@ -74,7 +74,7 @@ func (p filesPods) extractFrom(ctx context.Context, pod *corev1.Pod, archive io.
 	return extract(sent)
 }
 
-// executor returns what executes commands in containers.
+// executor returns a function that executes commands in containers.
 func executor(f *Factory) (podExecutor, error) {
 	if f.exec != nil {
 		return f.exec, nil

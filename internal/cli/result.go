@@ -85,7 +85,7 @@ func (f *Factory) result(ctx context.Context, name, output string) error {
 	return exit.EndedError{Code: code}
 }
 
-// sayWithoutResult says why a Run that succeeded has nothing to print in a format.
+// sayWithoutResult prints why a successful Run has no result in a format.
 func (f *Factory) sayWithoutResult(run *v1alpha1.Run, format string) {
 	result := progressOf(run).Result
 	if result == nil {
@@ -102,16 +102,16 @@ func (f *Factory) sayWithoutResult(run *v1alpha1.Run, format string) {
 	}
 }
 
-// sayDenied says which tool calls of a Run were denied. An agent may end its work as Finished without
-// them, because its model reads a denial as the result of the call.
+// sayDenied prints which tool calls of a Run were denied. An agent may end as Finished without them, because its model
+// reads a denial as the result of the call.
 func (f *Factory) sayDenied(run *v1alpha1.Run) {
 	if text := deniedCalls(run); text != "" {
 		fmt.Fprintf(f.Err, "%s. See: %s\n", text, requests.Command("logs", run))
 	}
 }
 
-// sayForeign warns of references of another tool in the prompt of a Run, as the event ReferenceNotReplaced does,
-// which is gone after an hour. The prompt of a child Run was evaluated, so it is data.
+// sayForeign warns of references of another tool in the prompt of a Run, as the event ReferenceNotReplaced does, which
+// exists for an hour only. The prompt of a child Run was evaluated, so it is data.
 func sayForeign(to io.Writer, run *v1alpha1.Run) {
 	if warning := foreignWarning(run); warning != "" {
 		fmt.Fprintf(to, "Warning: %s\n", untrusted.Line(warning, task.MaxWarning))
@@ -125,7 +125,7 @@ func foreignWarning(run *v1alpha1.Run) string {
 	return template.ForeignWarning("spec.prompt", run.Spec.Prompt)
 }
 
-// deniedCalls is how many tool calls of a Run were denied, and of which tools; empty: none were.
+// deniedCalls describes how many tool calls of a Run were denied, and of which tools; empty: none were.
 func deniedCalls(run *v1alpha1.Run) string {
 	refused := progressOf(run).Refused
 	if refused == nil || refused.ToolCalls == 0 {
@@ -147,8 +147,8 @@ func deniedCalls(run *v1alpha1.Run) string {
 	return untrusted.Line(text, 1024)
 }
 
-// writeResult writes the output of a Run or, if its Agent or Workflow declares none, its text. Format
-// text selects the text, and json all of the result.
+// writeResult writes the output of a Run or, if its Agent or Workflow declares none, its text. Format text selects the
+// text, and json the whole result.
 func writeResult(out io.Writer, run *v1alpha1.Run, format string) error {
 	result := progressOf(run).Result
 	if result == nil {

@@ -18,7 +18,7 @@ func Main(ctx context.Context, f *Factory, version string, args []string) int {
 	return exit.With(ctx, root.ExecuteContext(ctx), f.Err, explain)
 }
 
-// printError prints an error. Servers may quote what a model wrote.
+// printError prints an error, escaped because servers may quote texts of a model.
 func (f *Factory) printError(err error) {
 	fmt.Fprintln(f.Err, "Error: "+untrusted.Text(explain(err)))
 }

@@ -83,8 +83,7 @@ func (o *runOptions) checkForLocal() error {
 	return nil
 }
 
-// checkForCluster refuses flags that only --local has, and a command line that does not say what to
-// run.
+// checkForCluster refuses flags that need --local, and a command line without an Agent or a Workflow.
 func (o *runOptions) checkForCluster() error {
 	switch {
 	case o.local.AreGiven():
@@ -100,7 +99,7 @@ func (o *runOptions) checkForCluster() error {
 	return o.checkSource()
 }
 
-// checkSource refuses a command line that does not say once what to run.
+// checkSource refuses a command line that does not name the source of the Run exactly once.
 func (o *runOptions) checkSource() error {
 	if named := cmp.Or(strings.Join(o.Files, ""), o.from); named != "" && o.Target != "" && o.Prompt == "" {
 		return exit.Usagef("%s says what to run, and %s does, too: leave out one of them. If %s is the prompt, write -p %s", named, o.Target, o.Target, o.Target)
@@ -154,8 +153,7 @@ func createRun(ctx context.Context, c client.Client, run *v1alpha1.Run, options 
 	return err
 }
 
-// described returns the Run that the command line describes. What the operator would refuse is
-// refused.
+// described returns the Run that the command line describes. It refuses what the operator would refuse.
 func (r runCreator) described(ctx context.Context, c client.Client) (*v1alpha1.Run, error) {
 	run, err := r.template(ctx, c)
 	if err != nil {
@@ -190,7 +188,7 @@ func checkRightsToWatch(ctx context.Context, c client.Client, namespace string) 
 	return fmt.Errorf("no Run was created: you may not %s in namespace %s, which --wait needs. Ask an administrator to bind the ClusterRole deckhand-user to you in this namespace, or leave out --wait", strings.Join(missing, ", "), namespace)
 }
 
-// printRun prints a Run as -o says.
+// printRun prints a Run in the format of -o.
 func (r runCreator) printRun(run *v1alpha1.Run, what string) error {
 	switch r.o.output {
 	case outputJSON, outputYAML:

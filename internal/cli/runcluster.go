@@ -17,7 +17,7 @@ const (
 	dryRunServer = "server"
 )
 
-// clusterOptions are the flags of run that say what is created, and how long it is watched.
+// clusterOptions are the flags of run for creating and watching a Run in a cluster.
 type clusterOptions struct {
 	timeout time.Duration
 	dryRun  string
@@ -29,7 +29,7 @@ func (o *clusterOptions) bind(flags *pflag.FlagSet) {
 	flags.Lookup("dry-run").NoOptDefVal = dryRunClient
 }
 
-// checkClusterFlags refuses what has no effect.
+// checkClusterFlags refuses flags without an effect.
 func (o *runOptions) checkClusterFlags() error {
 	c := o.cluster
 	switch {
@@ -45,7 +45,7 @@ func (o *runOptions) checkClusterFlags() error {
 	return nil
 }
 
-// created is what a user reads behind the name of a Run.
+// created returns the text after the name of a created Run.
 func (o *clusterOptions) created() string {
 	return map[string]string{dryRunClient: "created (dry run)", dryRunServer: "created (server dry run)"}[o.dryRun]
 }

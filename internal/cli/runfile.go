@@ -71,8 +71,7 @@ func splitDocuments(data []byte) ([][]byte, error) {
 	}
 }
 
-// setNamespace sets the namespace of a Run, unless its file says it. A flag that says another is
-// not ignored.
+// setNamespace sets the namespace of a Run, unless its file has one. A different namespace in a flag is an error.
 func (r runCreator) setNamespace(run *v1alpha1.Run) error {
 	namespace, isFlag, err := r.config.Namespace()
 	switch {

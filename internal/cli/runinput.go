@@ -16,9 +16,9 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
 )
 
-// declaration reads what the Agent or Workflow of a Run declares. If that does not exist, it is an
-// error, because the Run would wait for it; a manifest may be created before its Agent. An Agent that
-// is not Ready is a note to the user.
+// declaration reads the input that the Agent or Workflow of a Run declares. If that does not exist, it returns an
+// error, because the Run would wait for it, unless the Run comes from a manifest. If an Agent is not Ready, it prints a
+// note.
 func (r runCreator) declaration(ctx context.Context, c client.Client, run *v1alpha1.Run) (runflags.Declaration, error) {
 	kind, name := "Agent", run.Spec.Agent
 	var agent v1alpha1.Agent
@@ -50,8 +50,8 @@ func (r runCreator) declaration(ctx context.Context, c client.Client, run *v1alp
 	return runflags.Declaration{Known: true, Input: workflow.Spec.Input, Most: snapshot.MostOfWorkflow(workflow.Spec.Limits), Waits: notReady(kind, name, workflow.Status.Conditions)}, nil
 }
 
-// otherTarget returns KIND/NAME of the Workflow that has the name of a missing Agent, or of the Agent that
-// has the name of a missing Workflow; empty: there is none, or it cannot be read.
+// otherTarget returns KIND/NAME of a Workflow with the name of a missing Agent, or of an Agent with the name of a
+// missing Workflow; empty: there is none, or it cannot be read.
 func otherTarget(ctx context.Context, c client.Client, missing string, key client.ObjectKey) string {
 	var other client.Object = &v1alpha1.Workflow{}
 	kind := "workflow"
@@ -64,8 +64,8 @@ func otherTarget(ctx context.Context, c client.Client, missing string, key clien
 	return kind + "/" + key.Name
 }
 
-// notReady returns the note that a Run waits because its Agent or Workflow is not Ready; empty: it is
-// Ready, or the operator has not read it yet.
+// notReady returns a note that a Run waits because its Agent or Workflow is not Ready; empty: it is Ready, or the
+// operator has not read it yet.
 func notReady(kind, name string, conditions []metav1.Condition) string {
 	ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
 	if ready == nil || ready.Status == metav1.ConditionTrue {

@@ -18,15 +18,14 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 )
 
-// A podReader reads the pods of Runs and their logs, for all commands. A user who may create pods
-// chooses their names, labels and owners, so it returns only pods that are proven to be those of a
-// Run, and names each other one once.
+// A podReader reads the pods of Runs and their logs, for all commands. A user who may create pods chooses their names,
+// labels and owners, so it returns only pods that are proven to belong to a Run, and names each other pod once.
 type podReader struct {
 	client client.Client
 	open   logOpener
 	// say prints which pod is left out, and why.
 	say func(string)
-	// awaits is whether a pod that the status does not have yet is read later, and not named.
+	// awaits is whether a pod that is not in the status yet is read later instead of being named.
 	awaits bool
 	named  map[types.UID]bool
 }
@@ -66,7 +65,7 @@ func (r *podReader) last(ctx context.Context, run *v1alpha1.Run) (*corev1.Pod, e
 	return nil, err
 }
 
-// proven returns those of some pods that are pods of a Run, the oldest attempt first.
+// proven returns the pods that are proven to belong to a Run, oldest attempt first.
 func (r *podReader) proven(run *v1alpha1.Run, pods []corev1.Pod) []corev1.Pod {
 	var own []corev1.Pod
 	for i := range pods {
@@ -84,7 +83,7 @@ func (r *podReader) proven(run *v1alpha1.Run, pods []corev1.Pod) []corev1.Pod {
 	return own
 }
 
-// name says once that a pod is left out.
+// name prints once that a pod is left out.
 func (r *podReader) name(pod *corev1.Pod, run *v1alpha1.Run, p proof) {
 	text := ""
 	switch p {
@@ -104,17 +103,16 @@ func (r *podReader) name(pod *corev1.Pod, run *v1alpha1.Run, p proof) {
 	}
 }
 
-// A proof is what is known of a pod that its labels or its owner assign to a Run.
+// A proof is whether a pod belongs to the Run that its labels or its owner name.
 type proof int
 
 const (
 	// proofMissing: users of the namespace may have created the pod.
 	proofMissing proof = iota
-	// proofOfAnotherRun: the operator created the pod for another Run, for example an earlier one
-	// of the same name.
+	// proofOfAnotherRun: the operator created the pod for another Run, for example an earlier one with the same name.
 	proofOfAnotherRun
-	// proofNotRecorded: the operator created the pod, and the status does not say that it is the
-	// pod of the current attempt.
+	// proofNotRecorded: the operator created the pod, but the status does not have it as the pod of the current
+	// attempt.
 	proofNotRecorded
 	// proofComplete: it is a pod of the Run.
 	proofComplete
@@ -143,8 +141,8 @@ func proofOf(pod *corev1.Pod, run *v1alpha1.Run) proof {
 	return proofOfAnotherRun
 }
 
-// currentAttempt returns the number of the current attempt of a Run and the UID of its pod; empty:
-// it is not known yet. The operator may record the first attempt after its runner has reported.
+// currentAttempt returns the number of the current attempt of a Run and the UID of its pod; empty: not known yet. The
+// operator may record the first attempt after its runner has reported.
 func currentAttempt(run *v1alpha1.Run) (number int, podUID string) {
 	number = 1
 	if a := run.Status.Attempt; a != nil {
@@ -156,9 +154,8 @@ func currentAttempt(run *v1alpha1.Run) (number int, podUID string) {
 	return number, podUID
 }
 
-// openLog opens the log of a pod. Logs are requested by name, and a user who may delete and create
-// pods can replace a pod, so that its name is compared again when the log is open. If another pod
-// has it, the pod is not found.
+// openLog opens the log of a pod. Logs are requested by name, and a user who may delete and create pods can replace a
+// pod, so the pod is compared again after the log was opened. If another pod has the name, the error is NotFound.
 func (r *podReader) openLog(ctx context.Context, pod *corev1.Pod, o *corev1.PodLogOptions) (io.ReadCloser, error) {
 	stream, err := r.open(ctx, pod.Namespace, pod.Name, o)
 	if err != nil {

@@ -21,8 +21,8 @@ type treeRun struct {
 	depth int
 }
 
-// readTree reads a Run and its child Runs at any depth. A Run comes before its children, and
-// those in the order in which they were created.
+// readTree reads a Run and its child Runs at any depth. A Run precedes its children, which are in the order of their
+// creation.
 func readTree(ctx context.Context, c client.Client, key client.ObjectKey) ([]treeRun, error) {
 	root := &v1alpha1.Run{}
 	if err := c.Get(ctx, key, root); err != nil {
@@ -70,8 +70,8 @@ func childrenOf(ctx context.Context, c client.Client, run *v1alpha1.Run) ([]v1al
 	return children, err
 }
 
-// childName is the node of a child Run with the number of the item or iteration, or the Agent
-// to which it was delegated.
+// childName returns the node of a child Run with the number of the item or iteration, or the Agent to which it was
+// delegated.
 func childName(child *v1alpha1.Run) string {
 	node := child.Labels[v1alpha1.LabelWorkflowNode]
 	if node == "" {

@@ -6,17 +6,16 @@ import (
 	"os"
 )
 
-// maxFile bounds the size of one file that is copied: with holes it may have 8 EiB on a volume of
-// 1 GiB, all of which is sent.
+// maxFile bounds the size of one copied file: with holes it can have 8 EiB on a volume of 1 GiB, and all of that would
+// be sent.
 const maxFile = 64 << 30
 
-// holeSize is how much is left out as a hole at least: the size of a block of most file systems.
+// holeSize is the minimum size of a hole: the block size of most file systems.
 const holeSize = 4096
 
 var zeros [holeSize]byte
 
-// A sparseFile is written from its beginning. Blocks of zeros become holes, which take no room on
-// the disk, as they took none in the workspace.
+// A sparseFile is written from its beginning. Blocks of zeros become holes, which take no space on the disk.
 type sparseFile struct {
 	file *os.File
 	size int64

@@ -17,7 +17,7 @@ import (
 // maxStartLine bounds a line of the log of a container, in bytes.
 const maxStartLine = 16 << 10
 
-// startingContainer returns the container of a pod that works before the runner starts; empty: none does.
+// startingContainer returns the container of a pod that runs before the runner starts, or an empty name.
 func startingContainer(pod *corev1.Pod) string {
 	i := slices.IndexFunc(pod.Status.InitContainerStatuses, func(c corev1.ContainerStatus) bool {
 		return (c.Name == runnerpod.FetchContainer || c.Name == runnerpod.InstallContainer) && c.State.Running != nil
@@ -28,9 +28,8 @@ func startingContainer(pod *corev1.Pod) string {
 	return pod.Status.InitContainerStatuses[i].Name
 }
 
-// lastStartLine returns the last line of the log of the container that works before the runner
-// starts: only its log says what it tries again. It is empty if there is none, or if the user may
-// not read logs.
+// lastStartLine returns the last line of the log of the container that runs before the runner: only its log shows what
+// it retries. It is empty if there is none, or if the user may not read logs.
 func (r *podReader) lastStartLine(ctx context.Context, pod *corev1.Pod) string {
 	container := startingContainer(pod)
 	if container == "" {

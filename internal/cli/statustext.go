@@ -12,7 +12,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
 )
 
-// statusText is how it stands with a Run: state, step, tokens, cost and the time since it was created.
+// statusText returns the state of a Run: state, step, tokens, cost and age.
 func statusText(run *v1alpha1.Run, now time.Time) string {
 	p := progressOf(run)
 	parts := []string{reason(run)}
@@ -37,7 +37,7 @@ func statusText(run *v1alpha1.Run, now time.Time) string {
 	return untrusted.Line(strings.Join(append(parts, elapsed(run.CreationTimestamp, now)), " · "), 400)
 }
 
-// stepText is what an agent does, and for how long if it works.
+// stepText returns the current step of an agent, and for how long it has taken.
 func stepText(run *v1alpha1.Run, now time.Time) string {
 	step := progressOf(run).Step
 	text := step.Name

@@ -52,8 +52,8 @@ func (r *logReader) readDeleted(ctx context.Context, run *v1alpha1.Run) error {
 	return nil
 }
 
-// readVolume prints the events on the volume of a Run. They are read whole before they are printed,
-// so that their pod does not wait for somebody who reads.
+// readVolume prints the events on the volume of a Run. It reads all of them before it prints, so that the pod need not
+// wait for a slow reader.
 func (r *logReader) readVolume(ctx context.Context, run *v1alpha1.Run) error {
 	var lines bytes.Buffer
 	if err := r.receiveEvents(ctx, run, &lines); err != nil {
@@ -81,9 +81,9 @@ type missingLog struct {
 	events   []byte
 }
 
-// readMissing reads from the volume the events of attempts whose pods were deleted, although pods of
-// others exist or follow. To follow a log does not wait for the pod that this needs, and logs of child
-// Runs create none: they name the command instead.
+// readMissing reads events of attempts whose pods were deleted from the volume, although pods of other attempts exist
+// or follow. That needs a pod. A followed log does not wait
+// for a pod, and logs of child Runs create none: they name the command instead.
 func (r *logReader) readMissing(ctx context.Context, run *v1alpha1.Run, pods []corev1.Pod) (missingLog, error) {
 	m := missingLog{attempts: r.withoutPod(run, pods)}
 	if len(m.attempts) == 0 || run.Status.Attempt.VolumeClaim == "" || isFinished(run) && len(pods) == 0 {
@@ -106,10 +106,10 @@ func (r *logReader) readMissing(ctx context.Context, run *v1alpha1.Run, pods []c
 	return m, nil
 }
 
-// errNotReadNow is why a log that is followed, or that of a child Run, is not read from the volume.
+// errNotReadNow is why a followed log, or that of a child Run, is not read from the volume.
 var errNotReadNow = errors.New("this needs another pod")
 
-// sayOnVolume names the attempts whose events are on the volume alone, and how to read them.
+// sayOnVolume names the attempts whose events are only on the volume, and how to read them.
 func (r *logReader) sayOnVolume(run *v1alpha1.Run, attempts []int, cause error) {
 	why := ""
 	if !errors.Is(cause, errNotReadNow) {
@@ -153,7 +153,7 @@ func (r *logReader) withoutPod(run *v1alpha1.Run, pods []corev1.Pod) []int {
 	return missing
 }
 
-// printMissing prints the events of the attempts before one, which are then known.
+// printMissing prints the events of the attempts before one, which then count as known.
 func (r *logReader) printMissing(m *missingLog, before int) error {
 	next := slices.IndexFunc(m.attempts, func(n int) bool { return n >= before })
 	if next < 0 {
@@ -173,8 +173,8 @@ func (r *logReader) printMissing(m *missingLog, before int) error {
 	return r.printer.EndLog()
 }
 
-// receiveEvents reads the events on the volume of a Run, in a pod that mounts nothing else. The runner
-// of a later attempt may be writing: it appends to the files, and the archive has what they had.
+// receiveEvents reads the events on the volume of a Run, in a pod that mounts nothing else. The runner of a later
+// attempt may append to the files meanwhile; the archive has their content at the start.
 func (r *logReader) receiveEvents(ctx context.Context, run *v1alpha1.Run, to io.Writer) error {
 	pods := filesPods{Factory: r.f, client: r.client, run: run, o: r.o.pod, folder: runnerpod.EventsFolder(run)}
 	var all corev1.PodList
@@ -189,8 +189,7 @@ func (r *logReader) receiveEvents(ctx context.Context, run *v1alpha1.Run, to io.
 	return pods.receive(ctx, at, ".", func(archive io.Reader) error { return readEvents(to, archive) })
 }
 
-// readEvents writes the files of an archive one after another. Their order in the archive is that
-// in which they were written.
+// readEvents writes the files of an archive one after another, in the order in which they were written.
 func readEvents(out io.Writer, archive io.Reader) error {
 	files, read := tar.NewReader(archive), int64(0)
 	for {
@@ -219,7 +218,7 @@ type attemptFilter struct {
 	out      io.Writer
 	attempts []int
 	partial  []byte
-	// passed are the attempts of which events were passed.
+	// passed are the attempts whose events were passed on.
 	passed map[int]bool
 	// first is the first event, of any attempt.
 	first *events.Line
@@ -256,7 +255,7 @@ func (f *attemptFilter) pass(line []byte) error {
 	return err
 }
 
-// Close passes what the end of the events cut.
+// Close passes on the incomplete last line.
 func (f *attemptFilter) Close() error {
 	if len(f.partial) == 0 {
 		return nil

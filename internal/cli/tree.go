@@ -50,7 +50,7 @@ func (f *Factory) tree(ctx context.Context, name, output string) error {
 	return t.table.print()
 }
 
-// A branch is a Run, or a node of a Workflow that has no Run, with what is below it.
+// A branch is a Run, or a node of a Workflow without a Run, with its children.
 type branch struct {
 	name  string
 	run   *v1alpha1.Run
@@ -77,8 +77,8 @@ func branchOf(runs []treeRun) (branch, []treeRun) {
 	return b, rest
 }
 
-// nodeIndex is the position of a branch's node in the Workflow of a Run; child Runs that an agent
-// asked for have none, and stay in the order in which they were created.
+// nodeIndex is the position of a branch's node in the Workflow of a Run. Child Runs that an agent requested have none,
+// and stay in the order of their creation.
 func nodeIndex(run *v1alpha1.Run, b branch) int {
 	name := ""
 	if b.run != nil {
@@ -144,7 +144,7 @@ func (t treePrinter) runTime(run *v1alpha1.Run) string {
 // A treeNode is a branch as JSON.
 type treeNode struct {
 	Name string `json:"name"`
-	// Run is the name of the Run; a node that has none yet, or no more, has only a state.
+	// Run is the name of the Run. A node whose Run does not exist, not yet or not any more, has only a state.
 	Run string `json:"run,omitempty"`
 	// State is the reason of a Run, or the state of a node.
 	State string `json:"state"`

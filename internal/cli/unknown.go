@@ -10,7 +10,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/cli/runflags"
 )
 
-// aliases are the names that commands which change nothing have in other programs.
+// aliases are names in other programs for commands that change nothing.
 var aliases = map[string][]string{
 	"list":    {"ls", "ps"},
 	"why":     {"get", "describe", "show", "status", "explain", "inspect"},
@@ -21,8 +21,8 @@ var aliases = map[string][]string{
 	"cp":      {"copy", "download"},
 }
 
-// instead says what to write in place of words for which other programs have a command that changes
-// something. The command is not called at once, because it may do another thing than the user expects.
+// instead suggests what to write for commands of other programs that change something. The command is not executed,
+// because it may do something else than the user expects.
 var instead = []struct {
 	words string
 	hint  string

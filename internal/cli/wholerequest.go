@@ -23,14 +23,14 @@ import (
 // Reasons why a request is not shown whole.
 var (
 	errNotInLog = errors.New("the logs of its pods do not have them")
-	// errUnproven: a log alone proves nothing.
+	// errUnproven: the log alone proves nothing.
 	errUnproven = errors.New("status.progress.pending has no displayDigest, because the runner is older than this command, so that nothing proves what a log shows")
 	errForged   = errors.New("a log shows this request with a text that the runner did not report: it does not have the displayDigest in status.progress.pending. Do not trust this log")
 )
 
-// whole returns a request with all of its arguments, of which the status has a part. They are in the
-// log of the pod that asked, and count only with the digest in the status. If they cannot be read, it
-// returns the request as it is and why.
+// whole returns a request with all of its arguments, of which the status may have only a part. The log of the pod that
+// asked has them, and they count only if they match the digest in the status. If they cannot be read, it returns the
+// request unchanged, with the error.
 func (r *podReader) whole(ctx context.Context, run *v1alpha1.Run, request *v1alpha1.PendingRequest) (*v1alpha1.PendingRequest, error) {
 	switch {
 	case !request.ArgsTruncated:
@@ -57,14 +57,14 @@ func (r *podReader) whole(ctx context.Context, run *v1alpha1.Run, request *v1alp
 	return request, missing
 }
 
-// showWhole shows a user a request with all of its arguments. If a part is missing, it returns why.
+// showWhole shows a request with all of its arguments. If a part is missing, it returns why.
 func (r *podReader) showWhole(ctx context.Context, f *Factory, run *v1alpha1.Run, request *v1alpha1.PendingRequest) error {
 	shown, unread := r.whole(ctx, run, request)
 	requests.Show(&f.Streams, f.Err, run, shown, whyUnread(unread))
 	return unread
 }
 
-// argumentsOf returns the arguments of a request that the log of a pod has; empty: it has none.
+// argumentsOf returns the arguments of a request from the log of a pod; empty: it has none.
 func (r *podReader) argumentsOf(ctx context.Context, pod *corev1.Pod, request *v1alpha1.PendingRequest) (string, error) {
 	log, err := r.openLog(ctx, pod, &corev1.PodLogOptions{Container: runnerContainer})
 	if apierrors.IsNotFound(err) || apierrors.IsBadRequest(err) { // deleted, or not started
@@ -81,8 +81,8 @@ func (r *podReader) argumentsOf(ctx context.Context, pod *corev1.Pod, request *v
 	return args, err
 }
 
-// argumentsIn returns the arguments of a request that a log has; empty: it has none. If a log has
-// only other texts for the request, it returns errForged.
+// argumentsIn returns the arguments of a request from a log; empty: it has none. If a log has only other texts for the
+// request, it returns errForged.
 func argumentsIn(log io.Reader, r *v1alpha1.PendingRequest) (string, error) {
 	lines, missing := bufio.NewReader(log), error(nil)
 	for {
@@ -102,8 +102,8 @@ func argumentsIn(log io.Reader, r *v1alpha1.PendingRequest) (string, error) {
 	}
 }
 
-// readLine returns the next line of a log, as [bufio.Reader.ReadBytes] does, or an empty one for a line that is
-// longer than those of events: a custom runner may write lines that do not end.
+// readLine returns the next line of a log, as [bufio.Reader.ReadBytes] does, or an empty line if it is longer than any
+// event: a custom runner may write lines without an end.
 func readLine(log *bufio.Reader) ([]byte, error) {
 	var line []byte
 	isTooLong := false
@@ -120,7 +120,7 @@ func readLine(log *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// requestIn returns the request that a line of a log has; nil: it has none.
+// requestIn returns the request in a line of a log, or nil.
 func requestIn(line []byte) *events.Pending {
 	var e events.Line
 	var p events.Pending
@@ -144,7 +144,7 @@ func (r *logReader) checkRequest(ctx context.Context, p events.Pending) string {
 	return ""
 }
 
-// notShownWhole is the error of an approval of what was not shown.
+// notShownWhole is the error for approving a request that was not shown completely.
 func notShownWhole(run *v1alpha1.Run, r *v1alpha1.PendingRequest, cause error) error {
 	if errors.Is(cause, errForged) {
 		return fmt.Errorf("this request cannot be approved: %w. To refuse the call: %s. To end the Run: %s", cause, requests.Command("deny", run, r.ID), requests.Command("stop", run))

@@ -38,10 +38,10 @@ func newWhy(f *Factory) *cobra.Command {
 	return c
 }
 
-// logTimeout bounds how long why reads a log, whose pod may not have ended yet.
+// logTimeout bounds how long why reads a log, whose pod may still be active.
 const logTimeout = 10 * time.Second
 
-// An explainer prints what there is to know about the state of a Run.
+// An explainer prints everything about the state of a Run.
 type explainer struct{ *Factory }
 
 func (x explainer) why(ctx context.Context, name string) error {
@@ -88,7 +88,7 @@ func (x explainer) printState(ctx context.Context, c client.Client, run *v1alpha
 	x.printResult(run)
 }
 
-// requestsShowMessage is whether the requests that are printed have all that the message of a Run has.
+// requestsShowMessage reports whether the printed requests have all information of the Run's message.
 func requestsShowMessage(run *v1alpha1.Run) bool {
 	return asksUsers(reason(run)) && len(openRequests(run)) > 0
 }
@@ -169,7 +169,7 @@ func attempts(run *v1alpha1.Run) string {
 	return text
 }
 
-// step is what the agent does, or did when the Run began to wait or its pod ended.
+// step returns the step of the agent, current or when the Run began to wait or its pod ended.
 func (x explainer) step(run *v1alpha1.Run) string {
 	p := progressOf(run)
 	if p.Step == nil {
@@ -205,8 +205,8 @@ func (x explainer) printFiles(ctx context.Context, c client.Client, run *v1alpha
 	}
 }
 
-// printLoggedFiles prints where the files of a finished Run without a volume are. The message of the
-// Run names those that are lost.
+// printLoggedFiles prints where the files of a finished Run without a volume are. The message of the Run names lost
+// files.
 func (x explainer) printLoggedFiles(ctx context.Context, pods *podReader, run *v1alpha1.Run) {
 	result := progressOf(run).Result
 	if !isFinished(run) || run.Status.Attempt == nil || run.Status.Attempt.VolumeClaim != "" || result == nil {
@@ -314,8 +314,8 @@ func (x explainer) eventsOf(ctx context.Context, c client.Client, o client.Objec
 	return events
 }
 
-// isOfOtherGroup reports whether an event names an object of another API group, whose UID is that of an object
-// of ours. The admission policy deckhand-events does not hold it to one line.
+// isOfOtherGroup reports whether an event names an object of another API group that has the UID of one of our objects.
+// The admission policy deckhand-events does not restrict such an event to one line.
 func isOfOtherGroup(e corev1.Event) bool {
 	group, _, hasGroup := strings.Cut(e.InvolvedObject.APIVersion, "/")
 	return hasGroup && group != v1alpha1.GroupVersion.Group

@@ -60,7 +60,7 @@ func (x explainer) explain(ctx context.Context, args []string, output string) er
 	return x.whyObject(ctx, k, name)
 }
 
-// kindsOfKubernetes are kinds that users look at beside Runs.
+// kindsOfKubernetes are kinds that users may name instead of a Run.
 var kindsOfKubernetes = []string{"pod", "po", "event", "job", "deployment", "configmap", "cm", "secret", "node", "pvc", "persistentvolumeclaim", "networkpolicie", "netpol", "service", "namespace", "ns"}
 
 // isPlural reports whether a word is the plural of a kind, which is no name of one object.

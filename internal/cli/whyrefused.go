@@ -19,8 +19,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// printRefused prints which tool calls of the Run were denied, and what its commands tried to
-// reach.
+// printRefused prints which tool calls of the Run were denied, and which connections of its commands were refused.
 func (x explainer) printRefused(run *v1alpha1.Run, rules denyingRules) {
 	refused := progressOf(run).Refused
 	if refused == nil {
@@ -78,7 +77,7 @@ func (x explainer) printDenied(refused *v1alpha1.Refused, rules denyingRules) {
 	}
 }
 
-// deniedBy says what denied calls. The rules, or hooks, are known if a log has them.
+// deniedBy describes what denied calls. The rules or hooks are known if a log has them.
 func deniedBy(by v1alpha1.DeniedBy, rules []string) string {
 	names := strings.Join(rules, ", ")
 	switch by {
@@ -104,7 +103,7 @@ func deniedBy(by v1alpha1.DeniedBy, rules []string) string {
 // status has no room for them, so they are read from the logs of the pods that still exist.
 type denyingRules map[deniedTool][]string
 
-// A deniedTool is a tool as the status names it, and what denied its calls.
+// A deniedTool is the name of a tool in the status, with what denied its calls.
 type deniedTool struct {
 	name string
 	by   v1alpha1.DeniedBy
@@ -122,8 +121,8 @@ func (r denyingRules) Add(e transcript.Entry) {
 	}
 }
 
-// readDenyingRules reads which rules denied calls of a Run, for as long as logTimeout. What cannot be read
-// is left out.
+// readDenyingRules reads which rules denied calls of a Run, for at most logTimeout. Logs that cannot be read are
+// skipped.
 func readDenyingRules(ctx context.Context, pods *podReader, run *v1alpha1.Run, own []corev1.Pod) denyingRules {
 	rules := denyingRules{}
 	refused := progressOf(run).Refused

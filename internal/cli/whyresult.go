@@ -13,7 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
 )
 
-// printResult prints what a Run returned and changed.
+// printResult prints the output of a Run and its changes.
 func (x explainer) printResult(run *v1alpha1.Run) {
 	result := progressOf(run).Result
 	if result == nil {
@@ -38,8 +38,8 @@ func fileList(files []v1alpha1.File) string {
 	return strings.Join(lines, "\n")
 }
 
-// printDecisions prints who decided what the Run acted on. The Run reports the names of the Decisions;
-// who created them is in the Decisions, where an admission policy checks it.
+// printDecisions prints who made the Decisions that the Run acted on. The Run reports the names of the Decisions; their
+// authors are in the Decisions, where an admission policy checks them.
 func (x explainer) printDecisions(ctx context.Context, c client.Client, run *v1alpha1.Run) {
 	t, found := newTable(x.Out, "DECISION", "REQUEST", "BY", "REASON"), false
 	for _, done := range progressOf(run).Decided {
@@ -64,8 +64,8 @@ func (x explainer) printDecisions(ctx context.Context, c client.Client, run *v1a
 	}
 }
 
-// decisionOn returns a Decision that a Run reports. One that is younger than the end of the Run, or
-// about another, took the name of a Decision that was deleted.
+// decisionOn returns a Decision that a Run reports. A Decision that is younger than the end of the Run, or about
+// another Run, has taken the name of a deleted one and does not count.
 func decisionOn(ctx context.Context, c client.Client, run *v1alpha1.Run, done v1alpha1.DecidedRequest) (*v1alpha1.Decision, error) {
 	d := &v1alpha1.Decision{}
 	if err := c.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: done.Name}, d); err != nil {

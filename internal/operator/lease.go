@@ -18,13 +18,12 @@ import (
 
 // earlyLock is a lock whose holder is known to be gone earlier than client-go finds out.
 //
-// It is read when the process starts. client-go takes a lease over from a holder that
-// has not renewed it for the duration of the lease, which it counts from when it first
-// read the lease. A manager has client-go read it after the caches have synced: so the
-// operator would wait for one and then for the other.
+// It is read when the process starts. client-go takes over a lease that was not renewed for its duration, counted from
+// when client-go first read it. A manager lets client-go read it only after the caches have synced, so the operator
+// would wait for the caches and then for the duration.
 //
-// A holder in the pod of this process is an earlier process of the same container, which
-// has ended: the kubelet starts another one only then.
+// A holder in the pod of this process is an earlier process of the same container, which has ended: the kubelet starts
+// another one only then.
 type earlyLock struct {
 	resourcelock.Interface
 	pod      string // whose container this process is; empty: not known
@@ -81,9 +80,8 @@ func leaderLock(ctx context.Context, cfg *rest.Config, o Options, lease Lease) (
 	return newEarlyLock(ctx, lock, o.Pod, lease.Duration, clock.Now), nil
 }
 
-// A manager that stops releases its lease last, and logs that as an error
-// (sigs.k8s.io/controller-runtime/pkg/manager, engageStopProcedure). Of one that loses
-// its lease otherwise Start returns an error with the same text.
+// A manager that stops releases its lease last, and logs that as an error (sigs.k8s.io/controller-runtime/pkg/manager,
+// engageStopProcedure). If it loses its lease in another way, Start returns an error with the same text.
 const (
 	stopping = "error received after stop sequence was engaged"
 	released = "leader election lost"

@@ -58,15 +58,15 @@ type Options struct {
 	// networkcheck. The operator listens at this port and the next, if NetworkPolicies is set.
 	// Empty: it does not, and no Run shows that policies are enforced.
 	NetworkCheck string
-	// Namespaces are those that the operator watches; empty means all.
+	// Namespaces are the namespaces that the operator watches; empty: all.
 	Namespaces []string
 	// PolicyPrefix is the prefix of the names of the release's admission policies and of the
 	// runner's ClusterRole.
 	PolicyPrefix string
 	// ExcludedNamespaces have no admission policies, so no runner is started there.
 	ExcludedNamespaces []string
-	// DefaultTTL is the TTL of Runs that say nothing; 0: they are kept. DefaultDurability is that
-	// of the workspace of Agents that say nothing; empty: Pod.
+	// DefaultTTL is the TTL of Runs without one; 0: they are kept. DefaultDurability is the durability of Agents
+	// without one; empty: Pod.
 	DefaultTTL        time.Duration
 	DefaultDurability v1alpha1.Durability
 	// Concurrency is how many objects are reconciled at a time.
@@ -99,13 +99,11 @@ type Concurrency struct{ Runs, WorkflowRuns, Schedules int }
 // leader renews the lease every RetryPeriod, and stops if it could not for RenewDeadline.
 type Lease struct{ Duration, RenewDeadline, RetryPeriod time.Duration }
 
-// DefaultLease is shorter than client-go's 15 s, so that the loss of a cluster node costs
-// less time: another operator leads after Duration and up to 4.4 times RetryPeriod, the
-// time in which it notices the last renewal and the end of the lease. A lease exists to
-// keep two operators from working at once. That is not needed for safety here: an attempt
-// is reserved by a patch that locks the resource version, pods have the name of their
-// attempt, and every other patch tests what it depends on. So two leaders cost conflicts,
-// and nothing else.
+// DefaultLease is shorter than client-go's 15 s, so that the loss of a cluster node costs less time: another operator
+// leads after Duration and up to 4.4 times RetryPeriod, in which it detects the last renewal and the end of the lease.
+// Safety does not depend on the lease: an attempt is reserved by a patch that requires an unchanged resource version,
+// pods have the name of their attempt, and every other patch tests the fields that it depends on. So two leaders cause
+// conflicts, and nothing worse.
 var DefaultLease = Lease{Duration: 7 * time.Second, RenewDeadline: 5 * time.Second, RetryPeriod: time.Second}
 
 // Scheme returns a scheme with the kinds that the operator uses.
@@ -246,8 +244,8 @@ func addNetworkPolicies(mgr ctrl.Manager, runs *run.Options, o Options) error {
 
 var errNamespace = errors.New("--network-check needs the namespace of the operator: set --operator-namespace")
 
-// addNetworkCheck listens for runner pods that find out whether NetworkPolicies are enforced. It
-// returns what the policies allow for that.
+// addNetworkCheck listens for runner pods that test whether NetworkPolicies are enforced. It returns what the policies
+// must allow for that.
 func addNetworkCheck(mgr ctrl.Manager, runs *run.Options, o Options) (egress.Operator, error) {
 	if o.NetworkCheck == "" {
 		return egress.Operator{}, nil
@@ -277,8 +275,8 @@ func serviceAccounts(c client.Client, o Options) *serviceaccount.Provisioner {
 	return serviceaccount.New(c, o.PolicyPrefix+"-runner")
 }
 
-// cacheOptions returns what the cache keeps. Every kind is reduced: users may write all of them, and
-// the memory of the operator is bounded. Finished pods are in the cache of [endedPods].
+// cacheOptions returns what the caches keep. Every kind is reduced, because users can write all of them and the memory
+// of the operator is bounded. Finished pods are in the cache of [endedPods].
 func cacheOptions(namespaces []string, durability v1alpha1.Durability) cache.Options {
 	managed := labels.SelectorFromSet(labels.Set{"app.kubernetes.io/managed-by": "deckhand"})
 	o := cache.Options{
@@ -336,10 +334,10 @@ func endedPods(ctx context.Context, mgr ctrl.Manager, namespaces []string) (cach
 	return c, mgr.Add(startedFirst{c})
 }
 
-// startedFirst makes the manager start a cache with its own, before everything else.
+// startedFirst makes the manager start a cache together with its own, before everything else.
 type startedFirst struct{ cache.Cache }
 
-func (c startedFirst) GetCache() cache.Cache { return c.Cache }
+func (s startedFirst) GetCache() cache.Cache { return s.Cache }
 
 func hasLabel(label string) labels.Selector {
 	r, err := labels.NewRequirement(label, selection.Exists, nil)

@@ -16,11 +16,11 @@ import (
 
 // PriceFile is a list of prices of the installation, mounted from a ConfigMap. It overrides the catalog.
 type PriceFile struct {
-	// Path is the file; empty: there is none. Source is what Models show of it.
+	// Path is the file; empty: there is none. Source is its name in the status of Models.
 	Path, Source string
 }
 
-// priceFileEvery is how often the file is compared. The kubelet takes up to a minute to change it.
+// priceFileEvery is how often the file is checked for changes. The kubelet takes up to a minute to update it.
 const priceFileEvery = 10 * time.Second
 
 // A priceFile puts the prices of a file in force each time that it changes.

@@ -20,7 +20,7 @@ import (
 // flushTimeout bounds how long the operator sends spans when it ends.
 const flushTimeout = 2 * time.Second
 
-// addTraces returns what sends the spans of Runs; nil: there are no traces.
+// addTraces returns the exporter for the spans of Runs; nil: traces are not configured.
 func addTraces(mgr ctrl.Manager, o Options) (runstatus.Spans, error) {
 	if o.Supply.Traces == nil {
 		return nil, nil //nolint:nilnil // no traces is a setting, not a fault

@@ -13,22 +13,22 @@ func Metadata() *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}}
 }
 
-// Client reads ConfigMaps by their metadata in the cache of another client. Every user who may
-// write ConfigMaps can give them the label of revisions, so their data is not cached: it is
-// read from the API server when it is needed, and a bounded part of it is kept.
+// Client reads ConfigMaps by their metadata in the cache of another client. Every user who may write ConfigMaps can
+// give them the label of revisions, so their data is not cached: it is read from the API server when it is needed, and
+// a bounded part of it is kept in memory.
 type Client struct {
 	client.Client
 	live     client.Reader // the API server itself, not the cache
 	contents *contents
 }
 
-// NewClient returns a Client over a client with a cache. The Reader live has none.
+// NewClient returns a Client over a client with a cache, and a Reader without one.
 func NewClient(cached client.Client, live client.Reader) Client {
 	return Client{cached, live, newContents(maxContents, maxContentBytes)}
 }
 
-// Get reads an object. A ConfigMap that the cache does not have is not found. The data of one
-// that the cache has is that of its UID and resource version, or newer.
+// Get reads an object. A ConfigMap that the cache does not have is not found. Otherwise its data has the UID and the
+// resource version of the cached metadata, or is newer.
 func (c Client) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 	cm, is := o.(*corev1.ConfigMap)
 	if !is {

@@ -58,8 +58,7 @@ func (c *contents) read(meta *metav1.PartialObjectMetadata, cm *corev1.ConfigMap
 	return true
 }
 
-// keep keeps the data of a ConfigMap instead of that of other versions, and drops what was not
-// used for longest.
+// keep keeps the data of a ConfigMap, drops other versions of it, and drops the least recently used data.
 func (c *contents) keep(cm *corev1.ConfigMap) {
 	kept := &content{
 		key: client.ObjectKeyFromObject(cm), uid: cm.UID, version: cm.ResourceVersion, bytes: sizeOf(cm),

@@ -1,5 +1,5 @@
-// Package revision stores the frozen versions of Agents and Workflows, each in an
-// immutable ConfigMap whose name is the hash of its content.
+// Package revision stores versions of Agents and Workflows, each in an immutable ConfigMap whose name is the hash of
+// its content.
 package revision
 
 import (
@@ -12,10 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Ensure creates the ConfigMap of a version unless it is there with its content. Other
-// content under that name is not a revision: it is deleted, once, and the revision is
-// created in its place. An error says who wrote it if it comes back at once; the
-// caller's backoff then spaces out the attempts.
+// Ensure creates the ConfigMap of a version unless it exists with the right content. Other content under that name is
+// not a revision: it is deleted, once, and replaced. If it returns immediately, the error names its author; the
+// caller's backoff then delays further tries.
 func Ensure(ctx context.Context, c client.Client, live client.Reader, want *corev1.ConfigMap) error {
 	var found corev1.ConfigMap
 	switch err := c.Get(ctx, client.ObjectKeyFromObject(want), &found); {
@@ -34,8 +33,8 @@ func Ensure(ctx context.Context, c client.Client, live client.Reader, want *core
 	return replace(ctx, c, live, want)
 }
 
-// replace puts a version where something else has its name. The cache shows only what
-// has the operator's labels, and may be late, so the API server is asked.
+// replace replaces another object that has the name of a version. The cache shows only objects with the operator's
+// labels, and may be late, so the API server is asked.
 func replace(ctx context.Context, c client.Client, live client.Reader, want *corev1.ConfigMap) error {
 	var found corev1.ConfigMap
 	switch err := live.Get(ctx, client.ObjectKeyFromObject(want), &found); {
@@ -57,7 +56,7 @@ func replace(ctx context.Context, c client.Client, live client.Reader, want *cor
 	return nil
 }
 
-// isGenuine says whether a ConfigMap has the content that its name is the hash of.
+// isGenuine reports whether a ConfigMap has the content whose hash is its name.
 func isGenuine(found, want *corev1.ConfigMap) bool {
 	return found.DeletionTimestamp == nil && len(found.BinaryData) == 0 && maps.Equal(found.Data, want.Data)
 }

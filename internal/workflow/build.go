@@ -162,16 +162,16 @@ func notReady(reason, format string, args ...any) *snapshot.NotReadyError {
 
 // checkPrices checks that Models have prices if cost is limited: the limit has no effect
 // without them.
-func (v *Revision) checkPrices() *snapshot.NotReadyError {
-	what := v.modelWithoutPrices()
-	if l := v.Spec.Limits; l != nil && l.Cost != nil && what != "" {
+func (r *Revision) checkPrices() *snapshot.NotReadyError {
+	what := r.modelWithoutPrices()
+	if l := r.Spec.Limits; l != nil && l.Cost != nil && what != "" {
 		return missingPrices("limits.cost", what)
 	}
-	if l := v.Spec.FinallyLimits; l != nil && l.Cost != nil && what != "" {
+	if l := r.Spec.FinallyLimits; l != nil && l.Cost != nil && what != "" {
 		return missingPrices("finallyLimits.cost", what)
 	}
-	for _, n := range nodesOf(v.Spec) {
-		if what := v.modelWithoutPricesOf(n); n.Limits != nil && n.Limits.Cost != nil && what != "" {
+	for _, n := range nodesOf(r.Spec) {
+		if what := r.modelWithoutPricesOf(n); n.Limits != nil && n.Limits.Cost != nil && what != "" {
 			return missingPrices("node "+n.Name+": limits.cost", what)
 		}
 	}
@@ -180,9 +180,9 @@ func (v *Revision) checkPrices() *snapshot.NotReadyError {
 
 // CheckCost returns an error if a Run limits its cost and a Model of the Workflow, or of a nested one, has no
 // prices, otherwise nil.
-func (v *Revision) CheckCost(l *v1alpha1.Limits) *snapshot.NotReadyError {
+func (r *Revision) CheckCost(l *v1alpha1.Limits) *snapshot.NotReadyError {
 	var models []task.Model
-	v.each(map[string]bool{}, func(of *Revision) {
+	r.each(map[string]bool{}, func(of *Revision) {
 		for _, name := range sortedKeys(of.Agents) {
 			if s := of.Agents[name].Snapshot; s != nil {
 				models = append(models, s.Snapshot.Models...)
@@ -198,23 +198,23 @@ func missingPrices(field, what string) *snapshot.NotReadyError {
 }
 
 // modelWithoutPricesOf is modelWithoutPrices for one node.
-func (v *Revision) modelWithoutPricesOf(n v1alpha1.Node) string {
-	if nested := v.Workflows[string(n.Workflow)]; nested != nil {
+func (r *Revision) modelWithoutPricesOf(n v1alpha1.Node) string {
+	if nested := r.Workflows[string(n.Workflow)]; nested != nil {
 		return nested.modelWithoutPrices()
 	}
-	return v.Agents[string(n.Agent)].modelWithoutPrices(string(n.Agent))
+	return r.Agents[string(n.Agent)].modelWithoutPrices(string(n.Agent))
 }
 
 // modelWithoutPrices returns a Model without prices that one of the Agents may use;
 // empty: there is none.
-func (v *Revision) modelWithoutPrices() string {
-	for _, name := range sortedKeys(v.Agents) {
-		if what := v.Agents[name].modelWithoutPrices(name); what != "" {
+func (r *Revision) modelWithoutPrices() string {
+	for _, name := range sortedKeys(r.Agents) {
+		if what := r.Agents[name].modelWithoutPrices(name); what != "" {
 			return what
 		}
 	}
-	for _, name := range sortedKeys(v.Workflows) {
-		if what := v.Workflows[name].modelWithoutPrices(); what != "" {
+	for _, name := range sortedKeys(r.Workflows) {
+		if what := r.Workflows[name].modelWithoutPrices(); what != "" {
 			return what
 		}
 	}
@@ -269,8 +269,8 @@ func limitWarnings(spec v1alpha1.WorkflowSpec) []string {
 	return out
 }
 
-// isOneByOne reports whether no two nodes work at the same time. Of others, limits.duration sums up
-// what passes at the same time, so that it may be longer than limits.deadline.
+// isOneByOne reports whether no two nodes are active at the same time. If some are, limits.duration counts their time
+// several times, so that it may be longer than limits.deadline.
 func isOneByOne(spec v1alpha1.WorkflowSpec) bool {
 	isOne := len(spec.Nodes) == 1 || spec.Order == v1alpha1.OrderSequential
 	return isOne && !slices.ContainsFunc(spec.Nodes, func(n v1alpha1.Node) bool { return n.ForEach != nil || n.Workflow != "" })

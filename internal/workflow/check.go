@@ -154,8 +154,8 @@ func amounts(l v1alpha1.WorkflowLimits) [4]int64 {
 	return [4]int64{steps, tokens, cost, int64(duration)}
 }
 
-// UnawaitedApprovals returns the approvals that no node waits for although other nodes
-// start without them, whatever is decided.
+// UnawaitedApprovals returns the approvals that no node waits for although other nodes start independently of the
+// Decision.
 func (p *Program) UnawaitedApprovals() []string {
 	waitedFor := map[string]bool{}
 	nodes := p.Graph.Nodes()

@@ -199,7 +199,7 @@ func (c *compiler) compileNode(n v1alpha1.Node, s *scope) *node {
 	return out
 }
 
-// compileOutput compiles the output of the Workflow; nil: it has none.
+// compileOutput compiles the output of the Workflow, or returns nil.
 func (c *compiler) compileOutput(work *scope) *valueTemplate {
 	if c.revision.Spec.Output == nil {
 		return nil
@@ -309,7 +309,7 @@ func run(more ...string) expr.Type {
 	return expr.Object("run", fields)
 }
 
-// A nodeOutput describes what one child Run of a node returns.
+// A nodeOutput describes the output of one child Run of a node.
 type nodeOutput struct {
 	output *expr.Type // nil: it has none
 	text   bool

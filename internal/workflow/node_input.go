@@ -16,7 +16,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/shared/template"
 )
 
-// promptSchema is the schema of the input of an Agent without an input of its own.
+// promptSchema is the schema of the input of an Agent that declares none.
 var promptSchema = json.RawMessage(`{"type":"object","properties":{"prompt":{"type":"string"}},"required":["prompt"],"additionalProperties":false}`)
 
 // An inputSchema is the schema of the input of the Agent or Workflow of a node.
@@ -30,7 +30,7 @@ type inputSchema struct {
 	promptOnly bool // the only property is prompt
 }
 
-// inputSchemaOf returns the schema of the input of a node; that of an approval is empty.
+// inputSchemaOf returns the schema of the input of a node; for an approval it is empty.
 func (c *compiler) inputSchemaOf(n v1alpha1.Node) inputSchema {
 	switch nested := c.nested[string(n.Workflow)]; {
 	case nested != nil:
@@ -118,8 +118,8 @@ func (c *compiler) checkGiven(n v1alpha1.Node, t inputSchema, name string, value
 }
 
 // names lists the properties in a message.
-func (t inputSchema) names() string {
-	names := sortedKeys(t.properties)
+func (i inputSchema) names() string {
+	names := sortedKeys(i.properties)
 	if len(names) == 0 {
 		return "it has none"
 	}
@@ -190,8 +190,8 @@ func (p *Program) Input(given json.RawMessage) (json.RawMessage, error) {
 	return filled, nil
 }
 
-// CheckRun finds why the Workflow cannot do the work of a Run: a *snapshot.NotReadyError with the
-// reason with which the Run ends, or nil.
+// CheckRun returns why the Workflow cannot execute a Run: a *snapshot.NotReadyError with the reason with which the Run
+// ends, or nil.
 func (p *Program) CheckRun(run v1alpha1.RunSpec) *snapshot.NotReadyError {
 	if problem := snapshot.CheckInputSize(run); problem != nil {
 		return problem

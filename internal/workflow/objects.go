@@ -165,17 +165,17 @@ type nestingSearch struct {
 }
 
 // longestFrom returns the longest chain from a Workflow, or a cycle.
-func (d *nestingSearch) longestFrom(name string) (chain, cycle []string) {
-	if chain, done := d.below[name]; done {
+func (ns *nestingSearch) longestFrom(name string) (chain, cycle []string) {
+	if chain, done := ns.below[name]; done {
 		return chain, nil
 	}
-	if i := slices.Index(d.path, name); i >= 0 {
-		return nil, append(slices.Clone(d.path[i:]), name)
+	if i := slices.Index(ns.path, name); i >= 0 {
+		return nil, append(slices.Clone(ns.path[i:]), name)
 	}
-	d.path = append(d.path, name)
+	ns.path = append(ns.path, name)
 	var longest []string
-	for _, n := range d.objects.namedBy(name) {
-		next, cycle := d.longestFrom(n)
+	for _, n := range ns.objects.namedBy(name) {
+		next, cycle := ns.longestFrom(n)
 		if len(cycle) > 0 {
 			return nil, cycle
 		}
@@ -183,9 +183,9 @@ func (d *nestingSearch) longestFrom(name string) (chain, cycle []string) {
 			longest = next
 		}
 	}
-	d.path = d.path[:len(d.path)-1]
-	d.below[name] = append([]string{name}, longest...)
-	return d.below[name], nil
+	ns.path = ns.path[:len(ns.path)-1]
+	ns.below[name] = append([]string{name}, longest...)
+	return ns.below[name], nil
 }
 
 // Read returns the stored revision with a hash and its nested revisions; nil: one of them
@@ -263,17 +263,17 @@ type AgentRevision struct {
 	Snapshot *snapshot.Revision
 }
 
-// computeHash sets the stored content of a Revision and its hash. Spec becomes what is
-// read from that content, so that a restart of the operator changes nothing.
-func (v *Revision) computeHash() error {
-	s := stored.WorkflowOf(v.Name, v.Spec)
-	for name, a := range v.Agents {
+// computeHash sets the stored content of a Revision and its hash. Spec becomes the decoded form of that content, so
+// that a restart of the operator changes nothing.
+func (r *Revision) computeHash() error {
+	s := stored.WorkflowOf(r.Name, r.Spec)
+	for name, a := range r.Agents {
 		if s.Agents == nil {
 			s.Agents = map[string]stored.WorkflowAgent{}
 		}
 		s.Agents[name] = a.WorkflowAgent
 	}
-	for name, nested := range v.Workflows {
+	for name, nested := range r.Workflows {
 		if s.Workflows == nil {
 			s.Workflows = map[string]string{}
 		}
@@ -281,12 +281,12 @@ func (v *Revision) computeHash() error {
 	}
 	data, err := json.Marshal(s)
 	if err != nil {
-		return fmt.Errorf("encoding Workflow %s: %w", v.Name, err)
+		return fmt.Errorf("encoding Workflow %s: %w", r.Name, err)
 	}
-	if v.data, err = canonical(data); err != nil {
-		return fmt.Errorf("encoding Workflow %s: %w", v.Name, err)
+	if r.data, err = canonical(data); err != nil {
+		return fmt.Errorf("encoding Workflow %s: %w", r.Name, err)
 	}
-	v.Spec, v.Hash = s.Spec(), task.Hash(v.data)
+	r.Spec, r.Hash = s.Spec(), task.Hash(r.data)
 	return nil
 }
 
@@ -303,8 +303,8 @@ func canonical(data []byte) ([]byte, error) {
 }
 
 // tooLarge is the problem of a revision that is too large, with its largest nodes.
-func (v *Revision) tooLarge() *snapshot.NotReadyError {
-	nodes := slices.Concat(v.Spec.Nodes, v.Spec.Finally)
+func (r *Revision) tooLarge() *snapshot.NotReadyError {
+	nodes := slices.Concat(r.Spec.Nodes, r.Spec.Finally)
 	size := func(n v1alpha1.Node) int {
 		input := 0
 		if n.Input != nil {
@@ -319,7 +319,7 @@ func (v *Revision) tooLarge() *snapshot.NotReadyError {
 	}
 	return &snapshot.NotReadyError{Reason: v1alpha1.ReasonTooLarge, Message: fmt.Sprintf(
 		"With the schemas of its Agents it has %d KiB; at most %d fit. Shorten the longest prompts, or put nodes into a Workflow of their own: %s",
-		len(v.data)>>10, maxBytes>>10, strings.Join(most, ", "))}
+		len(r.data)>>10, maxBytes>>10, strings.Join(most, ", "))}
 }
 
 // Name is the name of the ConfigMap that holds a revision.
@@ -328,9 +328,9 @@ func Name(hash string) string { return snapshot.Name(hash) }
 // ConfigMaps returns the revision as objects in the order of their creation: required
 // revisions first, so that if the last one exists, all exist. Revisions of Agents are
 // included unless this one was read from a ConfigMap.
-func (v *Revision) ConfigMaps(namespace string) []*corev1.ConfigMap {
+func (r *Revision) ConfigMaps(namespace string) []*corev1.ConfigMap {
 	var out []*corev1.ConfigMap
-	v.each(map[string]bool{}, func(of *Revision) {
+	r.each(map[string]bool{}, func(of *Revision) {
 		for _, name := range sortedKeys(of.Agents) {
 			s := of.Agents[name].Snapshot
 			if s != nil && !slices.ContainsFunc(out, func(cm *corev1.ConfigMap) bool { return cm.Name == snapshot.Name(s.Hash) }) {
@@ -343,45 +343,45 @@ func (v *Revision) ConfigMaps(namespace string) []*corev1.ConfigMap {
 }
 
 // each visits the nested revisions, each once, and then this one.
-func (v *Revision) each(seen map[string]bool, visit func(*Revision)) {
-	if seen[v.Hash] {
+func (r *Revision) each(seen map[string]bool, visit func(*Revision)) {
+	if seen[r.Hash] {
 		return
 	}
-	seen[v.Hash] = true
-	for _, name := range sortedKeys(v.Workflows) {
-		v.Workflows[name].each(seen, visit)
+	seen[r.Hash] = true
+	for _, name := range sortedKeys(r.Workflows) {
+		r.Workflows[name].each(seen, visit)
 	}
-	visit(v)
+	visit(r)
 }
 
-func (v *Revision) configMap(namespace string) *corev1.ConfigMap {
+func (r *Revision) configMap(namespace string) *corev1.ConfigMap {
 	immutable := true
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace,
-			Name:      Name(v.Hash),
+			Name:      Name(r.Hash),
 			Labels: map[string]string{
 				"app.kubernetes.io/managed-by": "deckhand",
 				v1alpha1.LabelRevision:         "true",
-				v1alpha1.LabelWorkflow:         snapshot.Label(v.Name),
+				v1alpha1.LabelWorkflow:         snapshot.Label(r.Name),
 			},
 			Annotations: map[string]string{
-				v1alpha1.AnnotationRevisionHash:      v.Hash,
-				v1alpha1.AnnotationRequiredRevisions: strings.Join(v.requiredHashes(), ","),
+				v1alpha1.AnnotationRevisionHash:      r.Hash,
+				v1alpha1.AnnotationRequiredRevisions: strings.Join(r.requiredHashes(), ","),
 			},
 		},
 		Immutable: &immutable,
-		Data:      map[string]string{dataKey: string(v.data)},
+		Data:      map[string]string{dataKey: string(r.data)},
 	}
 }
 
 // requiredHashes returns the sorted hashes of the revisions that this one refers to.
-func (v *Revision) requiredHashes() []string {
+func (r *Revision) requiredHashes() []string {
 	var out []string
-	for _, a := range v.Agents {
+	for _, a := range r.Agents {
 		out = append(out, a.Hash)
 	}
-	for _, w := range v.Workflows {
+	for _, w := range r.Workflows {
 		out = append(out, w.Hash)
 	}
 	slices.Sort(out)
@@ -398,8 +398,8 @@ func Needs(configMap metav1.Object) []string {
 	return strings.Split(required, ",")
 }
 
-// NameOf returns the name of the Workflow whose revision a ConfigMap holds; empty: it
-// holds none that this operator can read.
+// NameOf returns the name of the Workflow whose revision is in a ConfigMap; empty: there is none that this operator can
+// read.
 func NameOf(cm *corev1.ConfigMap) string {
 	if cm.Labels[v1alpha1.LabelWorkflow] == "" {
 		return ""

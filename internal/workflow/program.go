@@ -156,7 +156,7 @@ func (p *Program) renderText(n *node, at location, v Values, more map[string]any
 	return text, nil
 }
 
-// NodeInput returns the input of a Run of a node, as JSON; nil: it has none.
+// NodeInput returns the input of a Run of a node, as JSON, or nil.
 func (p *Program) NodeInput(name string, t Iteration, v Values) (json.RawMessage, error) {
 	n := p.node(name)
 	if n.input == nil {
@@ -215,8 +215,8 @@ func tooLarge(at location, object json.RawMessage, limit int) error {
 	return &Problem{v1alpha1.NodeReasonTooLarge, fmt.Sprintf("%s: it has %d bytes of JSON, %d of them in %s; at most %d are allowed", at, len(object), len(members[most]), most, limit)}
 }
 
-// Expressions returns how many compiled expressions the Program holds, with those of
-// nested Workflows: they are most of its memory.
+// Expressions returns how many compiled expressions the Program has, including those of nested Workflows: they take
+// most of its memory.
 func (p *Program) Expressions() int {
 	n := p.output.expressions()
 	for _, nested := range p.nested {

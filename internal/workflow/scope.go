@@ -23,16 +23,16 @@ type scope struct {
 // A location is the field of an expression, of a node or of the Workflow.
 type location struct{ node, field string }
 
-func (p location) String() string {
-	return p.prefix() + p.field
+func (l location) String() string {
+	return l.prefix() + l.field
 }
 
 // prefix names the node.
-func (p location) prefix() string {
-	if p.node == "" {
+func (l location) prefix() string {
+	if l.node == "" {
 		return ""
 	}
-	return "node " + p.node + ": "
+	return "node " + l.node + ": "
 }
 
 // A nodeReader is a compiled expression, or a text with expressions.

@@ -30,7 +30,7 @@ func New(d Driver, now func() time.Time) *Backend {
 	return &Backend{driver: d, now: clock.Or(now), seed: maphash.MakeSeed()}
 }
 
-// Resolve returns the canonical path, as [Driver] has it.
+// Resolve returns the canonical path, like Resolve of [Driver].
 func (b *Backend) Resolve(ctx context.Context, path string) (string, error) {
 	name, err := clean(ctx, path)
 	if err == nil {
@@ -134,8 +134,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// What a backend holds in memory or returns is bounded, whatever is in the
-// tree.
+// Bounds of what a backend holds in memory or returns, for any tree.
 const (
 	MaxRead      = 256 << 20 // bytes of a file that Read scans
 	MaxEdit      = 10 << 20  // bytes of a file that Edit changes
@@ -148,14 +147,13 @@ const (
 	MaxPattern   = 1_000     // bytes of a pattern
 )
 
-// How long Grep and Glob look before they return what they have.
+// How long Grep and Glob search before they return what they found so far.
 const (
 	GrepTimeout = 15 * time.Second
 	GlobTimeout = 10 * time.Second
 )
 
-// A Version names the content of a file: the same content has the same
-// version, whatever its age and its driver.
+// A Version identifies the content of a file: equal contents have equal versions, independent of age and driver.
 type Version string
 
 // The versions that name no content.
@@ -170,11 +168,11 @@ type Info struct {
 	Size    int64
 	Dir     bool
 	ModTime time.Time
-	// Link says that the entry is a symbolic link; the rest describes what it leads
-	// to. Resolve says where that is.
+	// Link reports that the entry is a symbolic link; the other fields describe its target. Resolve returns where that
+	// is.
 	Link bool
-	// Irregular says that the entry is neither a file nor a directory: a pipe, a socket, a
-	// device, or a link that leads to nothing inside the root.
+	// Irregular reports that the entry is neither a file nor a directory: a pipe, a socket, a device, or a link without
+	// a target inside the root.
 	Irregular bool
 }
 
@@ -198,7 +196,7 @@ type Page struct {
 	Format  Format   // of the whole file
 }
 
-// A Format describes what the lines of a Page do not show.
+// A Format describes properties of a text file that the lines of a Page do not show.
 type Format struct {
 	BOM      bool  // the file begins with the byte order mark of UTF-8
 	CRLF, LF int   // lines that end in "\r\n", and in "\n" alone

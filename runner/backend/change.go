@@ -36,9 +36,8 @@ func (b *Backend) change(ctx context.Context, op, name string, attempt func(name
 	return failed(op, name, err)
 }
 
-// lock makes the changes of one file follow one another. The lock goes by the base
-// name, case folded: two paths that lead to the same file, through two mounts or
-// other case, share it. Other files may too, which only costs a moment.
+// lock serializes the changes of one file. It locks the base name with case folded, because two paths can lead to the
+// same file, through two mounts or in another case. Other files may share the lock, which costs little.
 func (b *Backend) lock(name string) (unlock func()) {
 	base := strings.ToLower(path.Base(name))
 	mu := &b.locks[maphash.String(b.seed, base)%uint64(len(b.locks))]
@@ -46,7 +45,7 @@ func (b *Backend) lock(name string) (unlock func()) {
 	return mu.Unlock
 }
 
-// openToChange opens a file, unless it is known that it cannot be written.
+// openToChange opens a file, unless it is known to be read-only.
 func (b *Backend) openToChange(ctx context.Context, name string) (*File, error) {
 	f, err := b.driver.Open(ctx, name)
 	if err == nil && f.ReadOnly != nil {
@@ -55,7 +54,7 @@ func (b *Backend) openToChange(ctx context.Context, name string) (*File, error) 
 	return f, err
 }
 
-// put writes a file that was opened, or is not there.
+// put writes a file that was opened, or does not exist.
 func (b *Backend) put(ctx context.Context, name string, data []byte, when Revision) error {
 	err := b.driver.Write(ctx, name, data, when)
 	if errors.Is(err, ErrChanged) {
@@ -64,9 +63,9 @@ func (b *Backend) put(ctx context.Context, name string, data []byte, when Revisi
 	return err
 }
 
-// Write replaces a file atomically, making the directories above it and keeping the
-// mode of a file that was there. It applies only to the Version given, except that
-// writing what is there already always succeeds: a repeated Write is harmless.
+// Write replaces a file atomically. It creates the directories above it and keeps the mode of an existing file. It
+// applies only to the given Version, except that writing the content that the file already has always succeeds: a
+// repeated Write is harmless.
 func (b *Backend) Write(ctx context.Context, name string, data []byte, when Version) (Written, error) {
 	written := Written{Bytes: len(data), Version: versionOf(data)}
 	err := b.change(ctx, "write", name, func(at string) error {
@@ -93,8 +92,7 @@ func (b *Backend) Write(ctx context.Context, name string, data []byte, when Vers
 	return written, nil
 }
 
-// checkVersion holds a write to the version to which it applies, and reports whether
-// the file has the content already.
+// checkVersion checks the version to which a write applies, and reports whether the file already has the content.
 func checkVersion(ctx context.Context, f *File, w Written, when Version) (same bool, err error) {
 	if when == Any && f.Size != int64(w.Bytes) {
 		return false, nil

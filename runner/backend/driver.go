@@ -5,17 +5,16 @@ import (
 	"io"
 )
 
-// A Driver stores a tree of files. It is what a new kind of files implements; New
-// makes a [Backend] of it, which does all else.
+// A Driver stores a tree of files. A new kind of storage implements it; New makes a [Backend] of it, which does
+// everything else.
 //
-// Every path that it is given is relative to its root, clean and slash-separated,
-// and "." is the root itself. Only Resolve follows symbolic links. All other methods
-// refuse a path that is a link or leads through one with ErrLink: what a policy
-// allowed is what is opened, even if a link was created in between. Errors are those
-// of this package, wrapped or not; the Backend adds the operation and the path.
+// Every path that it is given is relative to its root, clean and slash-separated, and "." is the root itself. Only
+// Resolve follows symbolic links. All other methods refuse a path that is a link or leads through one with ErrLink. So
+// exactly the file that a policy allowed is opened, even if a link was created in between. Errors are those of this
+// package, wrapped or not; the Backend adds the operation and the path.
 //
-// All methods are safe for concurrent use and stop soon after their context ends,
-// with the context's error. What they hold in memory is bounded.
+// All methods are safe for concurrent use and stop soon after their context ends, with the context's error. What they
+// hold in memory is bounded.
 type Driver interface {
 	// Resolve returns the canonical path: with all links followed, at the end of the path
 	// too. A file that does not exist yet has the resolved path of its deepest existing
@@ -25,23 +24,20 @@ type Driver interface {
 	// List returns the entries of a directory, sorted by name. It is ErrNotDir for
 	// anything else that exists. The root exists even if it is empty.
 	List(ctx context.Context, dir string) ([]Info, error)
-	// Open opens a regular file for reading. It is ErrNotFound where there is none,
-	// ErrNotDir below a file, ErrIsDir for a directory, and ErrNotFile for what is
-	// neither.
+	// Open opens a regular file for reading. The error is ErrNotFound if it does not exist, ErrNotDir below a file,
+	// ErrIsDir for a directory, and ErrNotFile for anything else.
 	Open(ctx context.Context, path string) (*File, error)
-	// Write replaces the content of a file that has the Revision given, or with None
-	// creates the file and the directories above it. Else it is ErrChanged. It is
-	// ErrTooLarge for more than the driver stores in one file, ErrNoSpace if nothing more
-	// fits, and a ReadOnlyError if files cannot be changed. It is atomic: a reader has
+	// Write replaces the content of a file that has the Revision given, or with None creates the file and the
+	// directories above it. Otherwise the error is ErrChanged. It is ErrTooLarge for more than the driver stores in one
+	// file, ErrNoSpace if nothing more fits, and a ReadOnlyError if files cannot be changed. It is atomic: a reader has
 	// the content before or after it, and after an error the file is as it was.
 	//
-	// A Backend opens a file before it writes it, and never writes one file twice at
-	// once. The Revision is for writers elsewhere.
+	// A Backend opens a file before it writes it, and never writes one file twice at once. The Revision is for writers
+	// elsewhere.
 	Write(ctx context.Context, path string, data []byte, when Revision) error
 }
 
-// A File is a file that is open for reading. It reads what was there when it was
-// opened.
+// A File is a file that is open for reading. It has the content of the time when it was opened.
 type File struct {
 	io.ReadCloser
 	Size     int64

@@ -26,8 +26,8 @@ var (
 	ErrLineEnds  = errors.New("old and new text differ in line ends only")
 )
 
-// A PathError says which path an operation failed on, and why: Err is one of
-// the errors above, alone or with what the system said, or only that.
+// A PathError names the path on which an operation failed. Err is one of the errors above, an error of the system, or
+// both.
 type PathError struct {
 	Op   string // the method's name in lower case; "resolve" for a path refused as such
 	Path string
@@ -40,8 +40,7 @@ func (e *PathError) Error() string {
 
 func (e *PathError) Unwrap() error { return e.Err }
 
-// failed makes the error of an operation, unless it is one already or that of a
-// context.
+// failed returns the error of an operation, unless it already is a PathError or the error of a context.
 func failed(op, name string, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -132,10 +131,10 @@ func (*NoMatchError) Error() string {
 	return "the text does not appear"
 }
 
-// A Hint says what is nearly there when a text is not.
+// A Hint describes a similar text if the text of an edit does not occur.
 type Hint string
 
-// What may be nearly there.
+// Kinds of similar texts.
 const (
 	NoHint           Hint = ""
 	HintFinalNewline Hint = "FinalNewline" // the text ends the file, but for the line end

@@ -7,10 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Apply returns content that replaces a file of the format, with the byte
-// order mark and the line ends of the file, which Read does not show. Content
-// that has "\r\n" itself keeps its line ends. Where the line ends of the file are
-// mixed, the more frequent one is used, and "\r\n" where both are as frequent.
+// Apply returns content that replaces a file of the format, with the byte order mark and the line ends of the file,
+// which Read does not show. Content that has "\r\n" itself keeps its line ends. If the line ends of the file are mixed,
+// the more frequent one is used, and "\r\n" if both are equally frequent.
 func (f Format) Apply(content string) string {
 	if content == "" {
 		return content
@@ -24,8 +23,7 @@ func (f Format) Apply(content string) string {
 	return content
 }
 
-// A formatCounter counts the line ends and the invalid bytes of what is written
-// to it.
+// A formatCounter counts the line ends and the invalid bytes that are written to it.
 type formatCounter struct {
 	format Format
 	ends   int    // "\n", after "\r" or not

@@ -9,8 +9,8 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// Alternatives are tried in all their combinations, so a pattern may have only
-// so many: a match must never take long, for nothing can interrupt it.
+// Alternatives are tried in all their combinations, so their number is bounded: a match cannot be interrupted and must
+// not take long.
 const (
 	maxBraces = 6
 	maxCommas = 32
@@ -23,10 +23,9 @@ var (
 
 // A glob matches the paths of files, relative to where the search starts.
 //
-// A pattern without a slash is for the base name, at any depth; with one it is
-// for the whole path, and a leading slash anchors a bare name. "**" stands for
-// any directories. As in a shell, a name that begins with a dot is matched only
-// by a pattern that says the dot.
+// A pattern without a slash matches the base name, at any depth; with a slash it matches the whole path, and a leading
+// slash anchors a name. "**" matches any directories. As in a shell, a name that begins with a dot matches only a
+// pattern that begins with a dot.
 type glob struct {
 	pattern string
 	bare    bool
@@ -91,8 +90,8 @@ func (g *glob) match(name string) bool {
 	return doublestar.MatchUnvalidated(g.pattern, name) && g.matchesHidden(name)
 }
 
-// matchesHidden reports whether each hidden component of the path has one in the
-// pattern that begins with a dot too.
+// matchesHidden reports whether the pattern has a component with a leading dot for each component of the path with a
+// leading dot.
 func (g *glob) matchesHidden(name string) bool {
 	if !strings.HasPrefix(name, ".") && !strings.Contains(name, "/.") {
 		return true

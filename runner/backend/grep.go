@@ -10,9 +10,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/backend/memlimit"
 )
 
-// Grep finds lines in text files of at most MaxSearch bytes, ordered as a tree is read
-// (see Compare). It never follows a link to a directory, and passes over what is in a
-// directory named ".git" unless it starts inside one.
+// Grep finds lines in text files of at most MaxSearch bytes, in the order of Compare. It never follows a link to a
+// directory, and skips directories named ".git" unless it starts inside one.
 func (b *Backend) Grep(ctx context.Context, q Query) (Matches, error) {
 	found, err := b.grep(ctx, q)
 	if err != nil {
@@ -57,8 +56,7 @@ func (b *Backend) grep(ctx context.Context, q Query) (Matches, error) {
 	return s.found, err
 }
 
-// grepOne searches a single file that was asked for by name, so that what would be
-// passed over in a tree is an error here.
+// grepOne searches a single file that was named. Anything that a search of a tree skips is an error here.
 func (b *Backend) grepOne(ctx context.Context, s *lineSearch, name string) error {
 	if s.skips(name) {
 		return nil
@@ -97,9 +95,8 @@ func newLineSearch(q Query) (*lineSearch, error) {
 	return &lineSearch{query: q, pattern: p}, nil
 }
 
-// skips reports whether Query.Skip leaves out a file. It is asked of each file
-// before the file is opened, so that neither the result nor the calls of Query.Skip
-// depend on the content of a file that is left out.
+// skips reports whether Query.Skip leaves out a file. It is called before the file is opened, so that neither the
+// result nor the calls of Query.Skip depend on the content of a skipped file.
 func (s *lineSearch) skips(name string) bool {
 	return s.query.Skip != nil && s.query.Skip(name)
 }
@@ -112,13 +109,10 @@ var chunks = sync.Pool{New: func() any {
 	return &chunk
 }}
 
-// file adds the matches among the first size bytes of the file of that name, which
-// r reads. It fails with errFull where there was one match too many, and with
-// ErrBinary where the content is not text. But for errFull it adds nothing where it
-// fails.
-//
-// It holds one chunk of the file. Where a line is longer than a chunk it holds
-// the rest of the file, within [memlimit.Contents].
+// file adds the matches in the first size bytes of a file, which r reads. It fails with errFull if there is one match
+// too many, and with ErrBinary if the content is not text. After any error other than errFull it has added nothing. It
+// holds one chunk of the file in memory. If a line is longer than a chunk, it holds the rest of the file, within
+// [memlimit.Contents].
 func (s *lineSearch) file(ctx context.Context, name string, r io.Reader, size int64) error {
 	chunk, _ := chunks.Get().(*[]byte) // nothing else is in the pool
 	defer chunks.Put(chunk)
@@ -165,8 +159,7 @@ func (f *fileSearch) run(ctx context.Context, src *source, chunk []byte) error {
 	return f.in(data)
 }
 
-// hold searches the rest of a file in one piece: what was read of it, and what
-// was not.
+// hold searches the rest of a file in one piece: the bytes that were already read, and the remaining ones.
 func (f *fileSearch) hold(ctx context.Context, src *source, read []byte) error {
 	size := int64(len(read)) + src.left
 	release, err := memlimit.Contents.Acquire(ctx, size)

@@ -13,12 +13,10 @@ import (
 // bom is the byte order mark of UTF-8.
 var bom = []byte("\ufeff")
 
-// sniffed is how much of a file tells text from anything else; git looks at as
-// much.
+// sniffed is how much of a file is inspected to decide whether it is text; git inspects as much.
 const sniffed = 8000
 
-// pageMemory is how much memory [readPage] takes, in bytes: the lines of the page, and
-// one that is being read.
+// pageMemory is how much memory [readPage] takes, in bytes: for the lines of the page, and for the current line.
 const pageMemory = 2 * MaxPage
 
 // isBinary reports whether the beginning of a file is not text.
@@ -70,8 +68,8 @@ func version(sum []byte) Version {
 	return Version(hex.EncodeToString(sum[:16]))
 }
 
-// readPage reads a file to its end and keeps the window of it. It fails with
-// ErrBinary where the content is not text.
+// readPage reads a file to its end and keeps the lines of the window. It fails with ErrBinary if the content is not
+// text.
 func readPage(r io.Reader, w Window) (Page, error) {
 	p := pager{window: w.Clamp(), hash: sha256.New()}
 	p.in = bufio.NewReaderSize(io.TeeReader(r, io.MultiWriter(p.hash, &p.format)), 64<<10)
@@ -121,8 +119,8 @@ func (p *pager) run() error {
 	}
 }
 
-// line reads one line and returns it without its end, as far as it fits a page,
-// or empty when the window does not show it.
+// line reads one line and returns it without its end, as far as it fits a page. It returns an empty line if the window
+// does not show it.
 func (p *pager) line() (line []byte, found bool, err error) {
 	for {
 		part, err := p.in.ReadSlice('\n')
@@ -147,8 +145,7 @@ func (p *pager) shown() bool {
 	return !p.full && next >= p.window.Offset && next-p.window.Offset < p.window.Limit
 }
 
-// addLine adds a line to the page. The first one always has room, cut if need be,
-// so that reading goes on.
+// addLine adds a line to the page. The first line is always added, cut if necessary, so that reading progresses.
 func (p *pager) addLine(line []byte) {
 	first := len(p.page.Lines) == 0
 	if !first && p.bytes+len(line) > MaxPage {

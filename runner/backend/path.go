@@ -7,18 +7,17 @@ import (
 	"strings"
 )
 
-// The longest path and name accepted, in bytes: those of Linux.
+// The maximum length of a path and of a name, in bytes, as in Linux.
 const (
 	maxPath = 4096
 	maxName = 255
 )
 
-// Clean returns the path as backends use it, relative, without "." and empty segments. The
-// error says why no backend accepts the path. It looks at the text alone; links are
-// followed, and watched, by the backend.
+// Clean returns the path as backends use it, relative, without "." and empty segments. The error describes why no
+// backend accepts the path. It checks only the text; the backend handles links.
 //
-// ".." is refused even where it would stay inside, since what it means depends on links; so
-// is a leading "~", which models use for a home directory.
+// ".." is refused even where it would stay inside, since what it means depends on links; so is a leading "~", which
+// models use for a home directory.
 func Clean(name string) (string, error) {
 	switch {
 	case len(name) > maxPath:
@@ -39,8 +38,8 @@ func climbs(name string) bool {
 	return strings.Contains(name, "..") && slices.Contains(strings.FieldsFunc(name, func(c rune) bool { return c == '/' || c == '\\' }), "..")
 }
 
-// Compare orders paths as a tree is read: directory by directory, names within
-// one by their bytes. What is in "a" comes before "a-b".
+// Compare orders paths as a tree is read: directory by directory, and the names within one by their bytes. The entries
+// of "a" come before "a-b".
 func Compare(a, b string) int {
 	for {
 		headA, restA, moreA := strings.Cut(a, "/")

@@ -38,9 +38,8 @@ func compilePattern(q Query) (*linePattern, error) {
 	return p, nil
 }
 
-// find yields the lines of data that match, until yield returns false. Data is a
-// part of a file: whole lines, the first of which has the number line. It returns
-// the number of the line after them, and false if yield did.
+// find yields the lines of data that match, until yield returns false. data has whole lines of a file, the first of
+// which has the number line. It returns the number of the line after them, and false if yield did.
 func (p *linePattern) find(data []byte, line int, yield func(line int, text []byte) bool) (next int, more bool) {
 	for ; len(data) > 0; line++ {
 		// Most files do not have a plain text at all: look once, not by lines.
@@ -71,8 +70,7 @@ func (p *linePattern) match(line []byte) bool {
 	return p.re.Match(line)
 }
 
-// excerpt is a matching line as a Match shows it: valid text, and of a line too
-// long what is around the match.
+// excerpt returns a matching line for a Match: valid text and, if the line is too long, the part around the match.
 func (p *linePattern) excerpt(line []byte) string {
 	if len(line) <= MaxMatchText {
 		return strings.ToValidUTF8(string(line), string(utf8.RuneError))

@@ -9,12 +9,11 @@ import (
 	"sync"
 )
 
-// replaceText applies an edit to the content of a text file and returns the new
-// content, of at most [MaxEdit] bytes. Every byte outside the replaced text stays.
+// replaceText applies an edit to the content of a text file and returns the new content, of at most [MaxEdit] bytes.
+// All bytes outside the replaced text are unchanged.
 //
-// Models see and write "\n" for every line end. So the text is looked for as if
-// all line ends were "\n", and the new text takes the line ends of the place
-// where it goes. Only in a file without a line end it keeps its own.
+// Models see and write "\n" for every line end. So the text is searched as if all line ends were "\n", and the new
+// text gets the line ends of its place. In a file without a line end, it keeps its own.
 func replaceText(data []byte, e Edit) ([]byte, Edited, error) {
 	if e.Old == e.New {
 		return nil, Edited{}, ErrIdentical
@@ -39,8 +38,8 @@ func replaceText(data []byte, e Edit) ([]byte, Edited, error) {
 		return nil, Edited{}, &NotUniqueError{Count: hits, Lines: v.lines(v.findOverlapping(old))}
 	}
 	s := v.style(e.New)
-	// A short text in a large file, replaced by a long one, is more than any
-	// machine has: the size is known before anything is made.
+	// Replacing a short text everywhere in a large file by a long one can exceed any memory, so the size is checked
+	// before the result is built.
 	if size := int64(len(data)) + int64(hits)*int64(s.longest()-len(old)); size > MaxEdit {
 		return nil, Edited{}, &TooLargeError{Size: size, Limit: MaxEdit}
 	}
@@ -48,11 +47,10 @@ func replaceText(data []byte, e Edit) ([]byte, Edited, error) {
 	return out, Edited{Replaced: hits, Line: v.lines(v.find(old))[0], Version: versionOf(out)}, nil
 }
 
-// editMemory is how much memory [replaceText] takes, in bytes, at most: for a file of
-// that size, which is part of it.
+// editMemory returns the maximum memory that [replaceText] takes, in bytes, including the file of that size.
 func editMemory(size int64, e Edit) int64 {
-	// The file, as it is and as a model sees it; four bytes for each "\r\n"; and
-	// either the new file or twice the old one, to find out what nearly matches.
+	// The file, and its text as a model sees it; four bytes for each "\r
+	// "; and either the new file or, to find similar texts, twice the old one.
 	memory := 6*size + 2*int64(len(e.New))
 	if e.All {
 		memory += MaxEdit
@@ -102,8 +100,8 @@ func (v textView) at(offset int) int {
 	return offset + before
 }
 
-// find yields where old is in the text, without overlaps. Only an empty file contains
-// nothing: to replace it is to fill the file.
+// find yields the positions of old in the text, without overlaps. Only an empty file contains an empty text: replacing
+// it fills the file.
 func (v textView) find(old string) iter.Seq[int] { return v.findEvery(old, len(old)) }
 
 // findOverlapping yields where old is in the text, also where two places overlap: "aa" is
@@ -130,8 +128,8 @@ func (v textView) findEvery(old string, step int) iter.Seq[int] {
 	}
 }
 
-// overlaps returns how many more places overlap the only one that find yields, at most
-// [MaxNotUniqueLines]: each is found in a time that grows with the length of old.
+// overlaps returns how many further occurrences overlap the only position of find, at most [MaxNotUniqueLines]. Finding
+// each takes time proportional to the length of old.
 func (v textView) overlaps(old string) int {
 	more := -1 // for the place itself
 	for range v.findOverlapping(old) {
@@ -142,7 +140,7 @@ func (v textView) overlaps(old string) int {
 	return max(more, 0)
 }
 
-// count says how often find yields.
+// count returns how many positions find yields.
 func (v textView) count(old string) int {
 	switch {
 	case old != "":
@@ -167,7 +165,7 @@ func (v textView) lines(places iter.Seq[int]) []int {
 	return lines
 }
 
-// replace appends the content to out, with the new text in the place of old.
+// replace appends the content to out, with the new text instead of old.
 func (v textView) replace(old string, s style, out []byte) []byte {
 	from := 0
 	for hit := range v.find(old) {
@@ -182,8 +180,7 @@ func (v textView) replace(old string, s style, out []byte) []byte {
 // A style is a new text with the line ends that it may take.
 type style struct {
 	unix, windows string
-	// usual is for where the text that it replaces has no line end: what most of
-	// the file has.
+	// usual is the most frequent line end of the file, for replaced texts without one.
 	usual string
 }
 
@@ -200,7 +197,7 @@ func (v textView) style(fresh string) style {
 	return s
 }
 
-// longest is the most that the new text may take.
+// longest returns the maximum size of the new text.
 func (s style) longest() int { return max(len(s.unix), len(s.windows)) }
 
 // at is the new text with the line ends of the text that it replaces.
@@ -214,8 +211,8 @@ func (s style) at(replaced []byte) string {
 	return s.usual
 }
 
-// noMatch returns the error for a text that is not there, with a hint at what is. It never
-// relaxes the match: the model reads the hint and decides.
+// noMatch returns the error for a text that does not occur, with a hint at similar text. The match itself is never
+// relaxed: the model reads the hint and decides.
 func (v textView) noMatch(old string) *NoMatchError {
 	if stripped, ok := strings.CutSuffix(old, "\n"); ok && stripped != "" && bytes.HasSuffix(v.text, []byte(stripped)) {
 		return &NoMatchError{Hint: HintFinalNewline, Count: bytes.Count(v.text, []byte(stripped))}
@@ -246,15 +243,13 @@ func lineOf(have []byte, text string) int {
 	return 1 + bytes.Count(have[:i], newline)
 }
 
-// lineNumber matches the number that a tool shows before a line, after the name of the
-// file if there is one, with what separates it from the line. Text may begin so as well:
-// only the content of the file tells.
+// lineNumber matches the number that a tool shows before a line, after the name of the file if there is one, and the
+// separator. Text can begin like this too: only the content of the file decides.
 var lineNumber = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[ \t]*(?:\S+:)?\d+(?:\.\d+)?(?:[ \t]*[→|:]|[ \t]|$)`)
 })
 
-// withoutNumbers returns a text without the numbers at the beginning of its lines; empty:
-// there are none.
+// withoutNumbers returns a text without the numbers at the beginning of its lines; empty: it has none.
 func withoutNumbers(text string) string {
 	lines, found := strings.Split(text, "\n"), false
 	for i, line := range lines {

@@ -15,7 +15,7 @@ var (
 	errLate = errors.New("the time is up")
 )
 
-// truncated reports whether a search ended early, and else returns its error.
+// truncated reports whether a search ended early because of a bound. Any other error is returned.
 func truncated(err error) (bool, error) {
 	if errors.Is(err, errFull) || errors.Is(err, errLate) {
 		return true, nil
@@ -62,8 +62,8 @@ func (b *Backend) glob(ctx context.Context, pattern, dir string, skip func(Info)
 	return found, err
 }
 
-// start returns what is in the directory above everything that a pattern matches
-// below dir; nothing where that directory does not exist.
+// start returns the entries of the deepest directory that contains everything that a pattern can match below dir; none
+// if it does not exist.
 func (b *Backend) start(ctx context.Context, g *glob, dir string) ([]Info, error) {
 	entries, err := b.driver.List(ctx, dir)
 	if err != nil || g.start == "." {
@@ -86,7 +86,7 @@ type walk struct {
 	visit   func(Info) error
 }
 
-// run visits entries and what is below them.
+// run visits entries and everything below them.
 func (w *walk) run(entries []Info) error {
 	for _, e := range entries {
 		if err := w.ctx.Err(); err != nil {
@@ -116,10 +116,8 @@ func (w *walk) enter(e Info) error {
 	return w.run(entries)
 }
 
-// passOver ends a search with an error, but for one that says that a file is not
-// what was asked for. Below its start a search passes over what cannot be read or
-// is gone. Any other failure is one of the whole: half an answer looks like the
-// truth.
+// passOver ends a search with an error, except for errors about a single file. Below its start, a search skips files
+// that cannot be read or no longer exist. Any other failure ends it, because a partial result would look complete.
 func (w *walk) passOver(name string, err error) error {
 	switch {
 	case err == nil:
@@ -132,8 +130,7 @@ func (w *walk) passOver(name string, err error) error {
 	return failed(w.op, name, err)
 }
 
-// isOfFile reports whether an error says what a file or directory is, or that it is
-// not there.
+// isOfFile reports whether an error is about the type or the existence of a single file or directory.
 func isOfFile(err error) bool {
 	return slices.ContainsFunc(
 		[]error{ErrNotFound, ErrNotDir, ErrIsDir, ErrNotFile, ErrLink, ErrEscapes, ErrDenied, ErrBadName},
@@ -141,7 +138,7 @@ func isOfFile(err error) bool {
 	)
 }
 
-// relative returns a path below dir without it.
+// relative returns a path relative to dir, which is above it.
 func relative(dir, name string) string {
 	if dir == "." {
 		return name

@@ -46,7 +46,7 @@ type LeftOutFile struct {
 	Reason string `json:"reason"`
 }
 
-// The reasons for which a file is not in the log.
+// The reasons why a file is not in the log.
 const (
 	LeftOutTooLarge   = "TooLarge"
 	LeftOutTooMany    = "TooMany"
@@ -62,9 +62,8 @@ const (
 	MaxLoggedBytes = 1 << 20
 	MaxLoggedFiles = 64
 	MaxLeftOut     = 20
-	// FilePart is the most bytes of a file in one event: a multiple of 3, so that the parts of
-	// base64 can be joined, and small enough that container runtimes do not split the line (16
-	// KiB).
+	// FilePart is the maximum size of a part of a file in one event. It is a multiple of 3, so that the base64 of the
+	// parts can be joined, and so small that container runtimes do not split the line (16 KiB).
 	FilePart = 8190
 )
 

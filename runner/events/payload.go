@@ -22,9 +22,8 @@ type Event struct {
 // LineVersion is the version of the form of a Line; within it fields are only added.
 const LineVersion = 1
 
-// A Line is one line of a runner's standard output: an Event as people and programs that
-// follow a Run read it, without secrets. State comes from the journal and the Run's status,
-// never from events.
+// A Line is one line of a runner's standard output: an Event without secrets, for users and programs. The state is in
+// the journal and the Run's status, never in events.
 type Line struct {
 	V int `json:"v"`
 	// N rises by one over all attempts of a Run; a gap is announced by a
@@ -35,18 +34,18 @@ type Line struct {
 	Attempt int            `json:"attempt,omitempty"`
 	Scope   step.Scope     `json:"scope,omitzero"`
 	Type    step.EventType `json:"type"`
-	// Message says it in words, for people.
+	// Message describes the event for users.
 	Message string `json:"message,omitempty"`
 	// Data is the Payload of the Event.
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
-// A Payload is the data of an event, and by its Go type says which event it is.
+// A Payload is the data of an event. Its Go type determines the type of the event.
 type Payload interface {
 	EventType() step.EventType
 }
 
-// Payloads are one of each, in the order in which they usually come.
+// Payloads has one of each type, in their usual order.
 var Payloads = []Payload{
 	RunStarted{},
 	StepStarted{},
@@ -89,7 +88,7 @@ type RunStarted struct {
 	Limits   task.Limits `json:"limits"`
 }
 
-// StateChanged says that the state of the runner changed.
+// StateChanged reports that the state of the runner changed.
 type StateChanged struct {
 	// State is Interrupted: the pod is about to end; WaitingForModel: a model is unavailable;
 	// Working: the runner continues; or Closing: a part of the cleanup failed.
@@ -98,12 +97,11 @@ type StateChanged struct {
 	ModelWait *task.ModelWait `json:"modelWait,omitempty"`
 }
 
-// StepStarted says that a model is asked.
+// StepStarted reports that a model is asked.
 type StepStarted struct {
 	// ID is the id that the turn has in the status, too: its calls are ID followed by c1, c2 and so on.
 	ID string `json:"id"`
-	// Step is the number in ID, as in all events of this turn: that of the answer among the messages
-	// of its session.
+	// Step is the number in ID, as in all events of this turn: the number of the answer among the steps of its session.
 	Step int64  `json:"step"`
 	Kind string `json:"kind"` // Model or Tool
 	Name string `json:"name"`
@@ -115,26 +113,26 @@ type TextDelta struct {
 	Text string `json:"text"`
 }
 
-// ThinkingDelta is a piece of what a model thinks before it answers.
+// ThinkingDelta is a piece of a model's reasoning before its answer.
 type ThinkingDelta struct {
 	Step int64  `json:"step"`
 	Text string `json:"text"`
 }
 
-// CallStarted says that a call is about to be executed.
+// CallStarted reports that a call is about to be executed.
 type CallStarted struct {
 	ID   string          `json:"id"`
 	Name string          `json:"name"`
 	Args json.RawMessage `json:"args"`
 }
 
-// CallOutput is a piece of what a call shows while it runs.
+// CallOutput is a piece of a running call's output.
 type CallOutput struct {
 	ID   string `json:"id"`
 	Text string `json:"text"`
 }
 
-// CallFinished says that a call has its result.
+// CallFinished reports that a call has its result.
 type CallFinished struct {
 	ID         string `json:"id"`
 	Name       string `json:"name"`
@@ -149,18 +147,17 @@ type StepFinished struct {
 	Step step.Step `json:"step"`
 }
 
-// Reset says that the deltas of the step so far are void: its answer begins
-// again.
+// Reset reports that all deltas of the step so far are void: the answer starts again.
 type Reset struct {
 	Step int64 `json:"step"`
 }
 
-// Nudged says that the model got a notice on how to continue.
+// Nudged reports that the model got a notice on how to continue.
 type Nudged struct {
 	Text string `json:"text"`
 }
 
-// Compacted says that steps were taken out of the model's sight.
+// Compacted reports that steps were hidden from the model.
 type Compacted struct {
 	// Session is the call that opened the session; empty: the Run's own.
 	Session string `json:"session,omitempty"`
@@ -171,17 +168,17 @@ type Compacted struct {
 	After  int64 `json:"after"`
 }
 
-// Pending says that something is asked of a person.
+// Pending reports an open request to users or, for a Delegation, to the operator.
 type Pending struct {
-	// ID is what a Decision names as its request.
+	// ID is the id by which a Decision names the request.
 	ID string `json:"id"`
 	// Kind is Approval, Question or Limit; Delegation if the call for a child Run was cancelled.
 	Kind string `json:"kind"`
-	// Agent is who asks, where it is not the Run's own; of a Delegation who is asked.
+	// Agent is the agent that asks, if it is not the Run's own. For a Delegation it is the agent that is requested.
 	Agent    string `json:"agent,omitempty"`
 	Question string `json:"question,omitempty"`
-	// Of an Approval: what would be called, its whole arguments, the digest of both,
-	// the rule that asks and the users who may decide.
+	// Only for an Approval: the tool and its complete arguments, the digest of both, the rule that asks and the users
+	// who may decide.
 	Tool          string          `json:"tool,omitempty"`
 	Args          string          `json:"args,omitempty"`
 	ArgsTruncated bool            `json:"argsTruncated,omitempty"`
@@ -191,15 +188,15 @@ type Pending struct {
 	// DisplayDigest is the SHA-256 digest of the texts of this event, which the status of the Run
 	// has too: only a text with the digest in the status is proven.
 	DisplayDigest string `json:"displayDigest,omitempty"`
-	// Cancelled says that the call of a Delegation was cancelled: its child Run is stopped.
+	// Cancelled reports that the call of a Delegation was cancelled: its child Run is stopped.
 	Cancelled bool   `json:"cancelled,omitempty"`
 	Schema    string `json:"schema,omitempty"` // JSON Schema of the answer to a Question
 	AskedAt   string `json:"askedAt"`
 	ExpiresAt string `json:"expiresAt,omitempty"`
 }
 
-// ComputeDisplayDigest returns the digest of what a user sees of the request. The times are left
-// out: the status has them.
+// ComputeDisplayDigest returns the digest of what a user sees of the request. The times are left out, because the
+// status has them.
 func (p Pending) ComputeDisplayDigest() string {
 	all := []string{p.ID, p.Kind, p.Agent, p.Question, p.Tool, p.Args, p.Digest, p.Rule, p.Schema}
 	if p.Approvers != nil {
@@ -211,35 +208,34 @@ func (p Pending) ComputeDisplayDigest() string {
 	return digest.Display(all...)
 }
 
-// Decided says how a request ended: the Decision and whether it applied, or that none was
-// made in time.
+// Decided reports how a request ended: with a Decision that applied or was refused, or without one in time.
 type Decided struct {
 	// Name is the name of the Decision.
 	Name    string `json:"name,omitempty"`
 	Request string `json:"request,omitempty"`
-	// Refused says why the runner does not act on it; empty when it acted on it.
+	// Refused is why the runner does not act on it; empty: it does.
 	Refused string `json:"refused,omitempty"`
 	// Type is Answer, Grant or Message.
 	Type string `json:"type,omitempty"`
 	By   string `json:"by,omitempty"`
 }
 
-// ChildStarted says that a call opens the session of another agent, or takes it
-// up again; or that it asks for a child Run, or waits for that again.
+// ChildStarted reports that a call opens or resumes the session of another agent, or that it requests a child Run or
+// waits for it again.
 type ChildStarted struct {
-	// Session is the call, and the name of its session; of a child Run the id of the
-	// request in status.progress.pending.
+	// Session is the call, and the name of its session. For a child Run it is the id of the request in
+	// status.progress.pending.
 	Session string `json:"session"`
 	Agent   string `json:"agent"`
 	// Model is absent of a child Run.
 	Model string `json:"model,omitempty"`
-	// Args are what a child Run is given.
+	// Args are the input of a child Run.
 	Args json.RawMessage `json:"args,omitempty"`
 	// Steps is how many messages the session already has.
 	Steps int64 `json:"steps"`
 }
 
-// ChildFinished says that such a session, or such a Run, has ended.
+// ChildFinished reports that such a session, or such a Run, has ended.
 type ChildFinished struct {
 	Session string `json:"session"`
 	// Run is the name of a child Run.
@@ -247,14 +243,13 @@ type ChildFinished struct {
 	Agent string `json:"agent"`
 	// Reason is empty where no child Run was made.
 	Reason task.Reason `json:"reason"`
-	// Counts and Usage are of the session and of those below it; of a child Run only
-	// Usage is known.
+	// Counts and Usage are those of the session and of the sessions below it. For a child Run only Usage is known.
 	Counts task.Counts `json:"counts"`
 	Usage  task.Usage  `json:"usage"`
 }
 
-// HostRefused says, once for each host and port and at most for 256 of them, that a command
-// in the sandbox was refused a connection. Commands choose the names.
+// HostRefused reports, once for each host and port and for at most 256 of them, that a connection of a command in the
+// sandbox was refused. Commands choose the names.
 type HostRefused struct {
 	Host string `json:"host"`
 	Port int    `json:"port"`
@@ -266,7 +261,7 @@ type HostRefused struct {
 	Step int64 `json:"step"`
 }
 
-// Dropped says that the events numbered From to To were not written.
+// Dropped reports that the events with the numbers From to To were not written.
 type Dropped struct {
 	From int64 `json:"from"`
 	To   int64 `json:"to"`
@@ -281,20 +276,20 @@ type RunFinished struct {
 	Usage  task.Usage      `json:"usage"`
 }
 
-// Repaired says that requests to a model are sent with a change, because its provider refused one
-// without it, or would refuse it. The change is kept for the rest of the attempt.
+// Repaired reports that requests to a model are sent with a change, because its provider refused one without it, or
+// would refuse it. The change is kept for the rest of the attempt.
 type Repaired struct {
 	Step int64 `json:"step"`
 	// Kind is Field, Files, OutputLimit, Reasoning or ToolSchema.
 	Kind string `json:"kind"`
-	// Change says what is changed.
+	// Change describes the change.
 	Change string `json:"change"`
 	// Tool is the name of the tool whose schema is changed.
 	Tool string `json:"tool,omitempty"`
 }
 
-// ModelRouted says that a route of the agent chose another Model for a turn, that it could not, or
-// that its expression failed.
+// ModelRouted reports that a route of the agent chose another Model for a turn, that the Model could not be used, or
+// that the expression failed.
 type ModelRouted struct {
 	// Step is the number of the turn that the Model answers. A hook that adds a message before it
 	// makes it higher.
@@ -308,8 +303,8 @@ type ModelRouted struct {
 	// UncachedTokens is the input that From has in its prompt cache and To has not, as far as
 	// providers reported that.
 	UncachedTokens int64 `json:"uncachedTokens,omitempty"`
-	// UncachedMicroUSD is what these tokens cost more than from the cache of To, in millionths of
-	// a US dollar; 0: nothing, or the prices are not known.
+	// UncachedMicroUSD is how much more these tokens cost than from the cache of To, in millionths of a US dollar; 0:
+	// nothing, or the prices are not known.
 	UncachedMicroUSD int64 `json:"uncachedMicroUSD,omitempty"`
 	// Kept is true if From answers on: the tool loop has reasoning that To cannot read.
 	Kept bool `json:"kept,omitempty"`
@@ -317,8 +312,8 @@ type ModelRouted struct {
 	Error string `json:"error,omitempty"`
 }
 
-// CallDenied says that a call was not made, because a rule, a user or a hook denied it. Its
-// result, which follows, says the same to the model.
+// CallDenied reports that a call was not made, because a rule, a user or a hook denied it. The result of the call
+// follows and has the same cause for the model.
 type CallDenied struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
@@ -330,14 +325,14 @@ type CallDenied struct {
 	Step int64 `json:"step"`
 }
 
-// LimitNear says, once per limit, that most of it is used.
+// LimitNear reports, once per limit, that most of it is used.
 type LimitNear struct {
 	Limit string `json:"limit"` // steps, modelCalls, toolCalls, tokens, cost or duration
 	Used  int64  `json:"used"`
 	Max   int64  `json:"max"`
 }
 
-// Warning says what may be wrong although the work continues.
+// Warning describes what may be wrong although the work continues.
 type Warning struct {
 	Text string `json:"text"`
 	// Step is the number of the turn under way.

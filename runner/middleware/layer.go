@@ -9,15 +9,14 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// A Layer is one ring of the onion. Everything but Name is optional; what is
-// nil costs nothing.
+// A Layer is one layer around the calls. Only Name is required; a nil function costs nothing.
 type Layer struct {
 	Name string
 	// Priority orders layers: smaller is further out.
 	Priority int
-	// Tools are added to those of the agent. Their Closers are closed before Close is called.
+	// Tools are added to the agent's tools. Their Closers are closed before Close is called.
 	Tools []tool.Tool
-	// Instructions are added to those of the agent, once, when it is built.
+	// Instructions are added to the agent's instructions, once, when it is built.
 	Instructions string
 	// Start runs before the first turn of a session, outer layers first; not when
 	// a session is resumed. It may change the opening.
@@ -25,12 +24,10 @@ type Layer struct {
 	// Model and Tool wrap the model call and the tool call.
 	Model func(next ModelFunc) ModelFunc
 	Tool  func(next ToolFunc) ToolFunc
-	// Stop runs when a session has ended, inner layers first. It may change
-	// nothing; its error is logged.
+	// Stop runs when a session has ended, inner layers first. It must not change anything; its error is logged.
 	Stop func(ctx context.Context, c SessionEnd) error
-	// Close releases what the layer holds. It is called once: when its session has ended,
-	// or, for the first session of an Agent, when the attempt ends; also if the session
-	// never began.
+	// Close releases the layer's resources. It is called once, also if the session never began: when its session has
+	// ended or, for the first session of an Agent, when the attempt ends.
 	Close func() error
 }
 
@@ -58,21 +55,19 @@ type ToolFunc func(ctx context.Context, c *tool.Call) (tool.Result, error)
 // A Turn is a model call about to be made.
 type Turn struct {
 	Scope step.Scope
-	// Request is what is sent. A change of what was sent before, other than an addition at
-	// its end, invalidates the provider's cache.
+	// Request is the request to the model. A change of earlier content, other than an addition at its end, invalidates
+	// the provider's cache.
 	Request *model.Request
-	// Say adds a user's step to the session and to the Request.
+	// Say adds a message of the user to the session and to the Request.
 	Say func(text string, note step.Note) error
-	// Charge counts a model call that a layer made by itself and what it used:
-	// what next does counts without it.
+	// Charge counts a model call that a layer made itself, with its usage. Calls of next are counted without it.
 	Charge func(used step.Usage)
 }
 
-// A VetoError forbids what was about to happen. Around a tool call the model
-// reads it as the result; around a model call, and at the start, it ends the
-// Run, reason Denied.
+// A VetoError forbids the action. Around a tool call the model reads it as the result; around a model call, and at the
+// start, it ends the Run with reason Denied.
 type VetoError struct {
-	// By names who forbids.
+	// By names the layer or service that forbids.
 	By     string
 	Reason string
 }

@@ -13,15 +13,14 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// A Stack is layers in their order, outermost first. A nil Stack has none.
+// A Stack has layers in their order, outermost first. A nil Stack has none.
 type Stack struct {
 	layers       []Layer
 	tools        []tool.Tool
 	instructions string
 }
 
-// Build puts layers in order. Each needs a name of its own, and so does each
-// of the tools that they bring.
+// Build sorts layers. Each layer needs a unique name, and so does each of their tools.
 func Build(layers ...Layer) (*Stack, error) {
 	s := &Stack{layers: slices.Clone(layers)}
 	slices.SortStableFunc(s.layers, func(a, b Layer) int { return cmp.Compare(a.Priority, b.Priority) })
@@ -66,7 +65,7 @@ func own(owners map[string]string, l Layer) error {
 	return nil
 }
 
-// Tools are those of all layers, outermost first.
+// Tools returns the tools of all layers, outermost first.
 func (s *Stack) Tools() []tool.Tool {
 	if s == nil {
 		return nil
@@ -74,7 +73,7 @@ func (s *Stack) Tools() []tool.Tool {
 	return slices.Clone(s.tools)
 }
 
-// Instructions are those of all layers, outermost first, a blank line between.
+// Instructions returns the instructions of all layers, outermost first, separated by blank lines.
 func (s *Stack) Instructions() string {
 	if s == nil {
 		return ""
@@ -82,8 +81,8 @@ func (s *Stack) Instructions() string {
 	return s.instructions
 }
 
-// Model puts the layers around core. It composes the layers each time it is called: call it
-// once for each session and keep what it returns. A panic in a layer is an error.
+// Model wraps core with the layers. Each call composes them again: call it once per session and keep the result. A
+// panic in a layer becomes an error.
 func (s *Stack) Model(core ModelFunc) ModelFunc {
 	if s == nil {
 		return core
@@ -123,8 +122,7 @@ func (s *Stack) Tool(core ToolFunc) ToolFunc {
 	}
 }
 
-// caught makes an error of a panic: the code of others must not end the
-// program, and with it what else runs.
+// caught turns a panic into an error: a panic in custom code must not end the program.
 func caught(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("panic in a layer: %v\n%s", p, debug.Stack())
@@ -149,7 +147,7 @@ func (s *Stack) Start(ctx context.Context, o *SessionStart) error {
 	return nil
 }
 
-// Stop stops the layers, inner ones first: all of them, whatever one does.
+// Stop stops all layers, inner ones first, even if one fails.
 func (s *Stack) Stop(ctx context.Context, c SessionEnd) error {
 	if s == nil {
 		return nil

@@ -13,16 +13,13 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// maxAnswer bounds what is kept of one answer, in bytes: many times what a model
-// may say at once. What keeps it, tells of it and sends it back takes several
-// times as much memory.
+// maxAnswer bounds one answer in memory, in bytes: far more than models write at once. Recording, reporting and sending
+// it take several times as much memory.
 const maxAnswer = 4 << 20
 
-// Collect assembles a stream into a whole answer, showing each delta to seen
-// as it comes (seen may be nil). A stream that ends without a finish is an
-// *IncompleteError that carries what arrived. Beside an error the Response is
-// what arrived too; its Usage is what the failed answer cost. An answer without
-// end is no model's.
+// Collect assembles a stream into a whole answer, and passes each delta to seen, which may be nil. A stream that ends
+// without a finish is an *IncompleteError with what arrived. With an error, the Response also has what arrived, and its
+// Usage is the cost of the failed answer. An answer larger than any model's is an error.
 func Collect(stream iter.Seq2[Delta, error], seen func(Delta)) (Response, error) {
 	var a assembler
 	for d, err := range stream {
@@ -47,7 +44,7 @@ func Collect(stream iter.Seq2[Delta, error], seen func(Delta)) (Response, error)
 	return r, nil
 }
 
-// failed is what arrived before the stream broke, and why it did.
+// failed returns what arrived before the stream broke, with the error.
 func (a *assembler) failed(err error) (Response, error) {
 	r := a.response()
 	if incomplete, ok := errors.AsType[*IncompleteError](err); ok {
@@ -118,7 +115,7 @@ func (a *assembler) add(d Delta) {
 	}
 }
 
-// reset voids what came so far, but not what that cost.
+// reset discards the answer so far, but not its usage.
 func (a *assembler) reset(d Delta) {
 	spent := a.usage
 	if d.Usage != nil {
@@ -128,7 +125,7 @@ func (a *assembler) reset(d Delta) {
 	*a = assembler{model: a.model, usage: spent, before: spent}
 }
 
-// total is what the whole cost. Of the window only the last try took anything.
+// total returns the usage of all tries. ContextTokens are those of the last try only.
 func (a *assembler) total() step.Usage {
 	u := a.usage
 	if a.before != (step.Usage{}) && u.ContextTokens == 0 {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Errors are values that the loop can act upon. Each carries what the provider
-// said, already cut to a bounded length by the adapter.
+// Errors are values for which the loop has actions. Each has the message of the provider, which the adapter has
+// truncated.
 
 // An UnauthorizedError means that the provider refused the credential, or that
 // it cannot be sent.
@@ -34,8 +34,7 @@ func (e *NoCredentialError) Error() string {
 	return "the model's credential cannot be read: " + e.Message
 }
 
-// A BadRequestError means that the request itself is wrong: sending it again
-// changes nothing.
+// A BadRequestError means that the request itself is wrong: sending it again fails again.
 type BadRequestError struct {
 	Status  int
 	Message string
@@ -45,8 +44,7 @@ type BadRequestError struct {
 	Refusal
 }
 
-// A Refusal says which part of a request a provider refused, as far as that is known from
-// the request and from the message.
+// A Refusal describes which part of a request a provider refused, as far as request and message show that.
 type Refusal struct {
 	Cause Cause
 	// Tool is the name of the refused tool in the request; empty: not known.
@@ -54,9 +52,9 @@ type Refusal struct {
 	// Field is the refused field of the request, as the API names it. Setting is the setting
 	// of a Model or an Agent that it comes from, such as inference.temperature; empty: none.
 	Field, Setting string
-	// Instead is the field that the message asks for in place of Field.
+	// Instead is the field that the message names as a replacement for Field.
 	Instead string
-	// Limit is the largest value that is accepted; 0: not known.
+	// Limit is the largest accepted value; 0: not known.
 	Limit int64
 }
 
@@ -93,7 +91,7 @@ func (e *BadRequestError) Error() string {
 // A ContextTooLongError means that the request does not fit the model's window.
 type ContextTooLongError struct {
 	Message string
-	// Window is the window that it must fit, in tokens; 0: not known.
+	// Window is the size of the context window, in tokens; 0: not known.
 	Window int64
 }
 
@@ -104,9 +102,9 @@ func (e *ContextTooLongError) Error() string {
 // A RateLimitedError means that the provider asks to wait.
 type RateLimitedError struct {
 	RetryAfter time.Duration // 0: the provider did not say
-	// Final says that the provider asked not to be tried again.
+	// Final reports that the provider asked not to send the request again.
 	Final bool
-	// UsedUp says that the account has nothing left: the limit stays until a user pays.
+	// UsedUp reports that the account has no money: the limit remains until a user pays.
 	UsedUp  bool
 	Message string
 }
@@ -121,8 +119,7 @@ func (e *RateLimitedError) Error() string {
 	return "the model provider is rate limiting: " + e.Message
 }
 
-// StatusOverloaded is the HTTP status by which Anthropic, and others after it, say
-// that they have too much to do.
+// StatusOverloaded is the HTTP status with which Anthropic and others report that they are overloaded.
 const StatusOverloaded = 529
 
 // An UnavailableError means that the provider could not be reached or failed:
@@ -130,7 +127,7 @@ const StatusOverloaded = 529
 type UnavailableError struct {
 	Status     int // 0: no answer at all
 	RetryAfter time.Duration
-	// Final says that the provider asked not to be tried again.
+	// Final reports that the provider asked not to send the request again.
 	Final   bool
 	Message string
 }
@@ -154,14 +151,13 @@ func (e *CertificateError) Error() string {
 	return "the certificate of the model endpoint cannot be verified: " + e.Message
 }
 
-// An AddressError means that the host of the endpoint has an address to which no connection is
-// made.
+// An AddressError means that the address of the endpoint's host is not allowed.
 type AddressError struct{ Message string }
 
 func (e *AddressError) Error() string { return "the model endpoint is not asked: " + e.Message }
 
-// A RefusedError means that the provider's content policy declined the request
-// before a model saw it: sending it again changes nothing.
+// A RefusedError means that the provider's content policy declined the request before the model processed it: sending
+// it again fails again.
 type RefusedError struct {
 	Message string
 }
@@ -170,13 +166,11 @@ func (e *RefusedError) Error() string {
 	return "the provider's content policy declined the request: " + e.Message
 }
 
-// A NotAModelError means that something answered with success that is not a
-// model's answer, for example a web page. Once it may be a proxy's failure; again
-// and again it means that the endpoint is wrong.
+// A NotAModelError means that a successful response is not a model's answer, for example a web page. Once, it may be a
+// failure of a proxy; repeatedly, it means that the endpoint is wrong.
 type NotAModelError struct {
 	ContentType string
-	// Final reports that the next answer would be the same: it was a redirect, or
-	// an answer without end.
+	// Final reports that the next answer would be the same: it was a redirect, or an answer without an end.
 	Final   bool
 	Message string
 	// Asked is the method and the URL of the request, without credentials and query.
@@ -191,9 +185,8 @@ func (e *NotAModelError) Error() string {
 	return fmt.Sprintf("the endpoint answered %s, not a model's stream; check the Model's endpoint: %s", answered, e.Message)
 }
 
-// An IncompleteError means that the stream ended, or broke, before the model
-// said why it stopped. Partial is what arrived, as Collect assembled it, and is
-// never taken for an answer.
+// An IncompleteError means that the stream ended, or broke, before a finish reason. Partial is what arrived, as Collect
+// assembled it, and must never be used as an answer.
 type IncompleteError struct {
 	Partial Response
 	Cause   error // nil: the stream just ended
@@ -211,8 +204,8 @@ func (e *IncompleteError) Error() string {
 
 func (e *IncompleteError) Unwrap() error { return e.Cause }
 
-// A BrokenOffError means that the answer ended with a finish reason which says that it is
-// not whole: the server broke it off.
+// A BrokenOffError means that the answer ended with a finish reason that shows that it is incomplete: the server broke
+// it off.
 type BrokenOffError struct {
 	// Reason is the finish reason as the provider wrote it.
 	Reason string
@@ -259,9 +252,9 @@ func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("no byte came for %s", e.After)
 }
 
-// Transient reports whether the same request may succeed later, here or at
-// another model: the provider was rate limiting, could not be reached, failed,
-// broke off or took too long, or the credential was not there. The end of the caller's own context is not transient.
+// Transient reports whether the same request may succeed later, here or at another model: the provider limited the
+// rate, could not be reached, failed, broke off or took too long, or the credential was missing. The end of the
+// caller's own context is not transient.
 func Transient(err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false

@@ -7,12 +7,11 @@ import (
 // bytesPerToken is the usual ratio of English, code and JSON.
 const bytesPerToken = 4
 
-// overheadPerItem stands for the marks that a provider puts around each
-// message and tool.
+// overheadPerItem is the estimated number of tokens that a provider adds for each message and tool.
 const overheadPerItem = 4
 
-// EstimateInput guesses the input tokens of a request, for where no provider
-// told: a stream that was cut, a request about to be sent.
+// EstimateInput estimates the input tokens of a request that no provider reported: after a broken stream, or before a
+// request.
 func EstimateInput(req *Request) int64 {
 	size, items := len(req.System), 1
 	var files []int64          // tokens of each
@@ -40,8 +39,8 @@ func EstimateInput(req *Request) int64 {
 	return total
 }
 
-// What images and documents cost, in tokens. Providers scale large images down before they count
-// them. A page of a PDF is text and an image.
+// The cost of images and documents, in tokens. Providers scale large images down before they count them. A page of a
+// PDF counts as text and an image.
 const (
 	pixelsPerToken     = 750
 	leastImage         = 85
@@ -58,7 +57,7 @@ func EstimateFile(f *step.File) int64 {
 	return min(max(int64(f.Width)*int64(f.Height)/pixelsPerToken, leastImage), mostImage)
 }
 
-// EstimateTokens guesses how many tokens so many bytes of text are.
+// EstimateTokens estimates how many tokens a number of bytes of text are.
 func EstimateTokens(bytes int) int64 {
 	return int64((bytes + bytesPerToken - 1) / bytesPerToken)
 }

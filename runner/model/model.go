@@ -21,8 +21,7 @@ type Request struct {
 	Steps  []step.Step
 	Tools  []step.Tool
 	Params Params
-	// Files reads the images and documents of the steps; nil: it has none, and a line stands
-	// for each.
+	// Files reads the images and documents of the steps; nil: a line of text replaces each.
 	Files Files
 	// CacheKey groups the requests of one session for the provider's prompt cache.
 	CacheKey string
@@ -30,12 +29,11 @@ type Request struct {
 
 // Files reads the bytes of images and documents.
 type Files interface {
-	// ReadFile returns the bytes of that SHA-256, in hex. It may be called from several
-	// goroutines at once.
+	// ReadFile returns the bytes of the file with a SHA-256, in hex. It may be called from several goroutines at once.
 	ReadFile(digest string) ([]byte, error)
 }
 
-// MaxFiles is how many images and documents a request has at most: the last ones of the session.
+// MaxFiles is the maximum number of images and documents in a request: the last ones of the session.
 const MaxFiles = 20
 
 // MaxFileBytes is how many bytes the images and documents of a request have in all at most.
@@ -60,43 +58,40 @@ type Delta struct {
 	Text      string
 	Thinking  string
 	Signature string
-	// Provider is data that only this Model reads again, in a form of its adapter. It
-	// completes the last part if that is of the Kind, and else is a part of its own: what
-	// follows begins another part. Provider of kind [step.PartOpaque] is always one.
+	// Provider is data for this Model only, in a form of its adapter. If the last part has the same Kind, the data is
+	// added to that part; otherwise it is a new part. Provider of kind [step.PartOpaque] is always a new part.
 	Provider json.RawMessage
 	// Kind is the kind of part that Provider belongs to; empty: thinking.
 	Kind step.PartKind
-	// Model names the Model that answers from here on, where there are several.
+	// Model is the name of the Model that answers from here on, if there are several.
 	Model string
 	Call  *CallDelta
-	// Usage replaces what was reported before. It comes before an error too, where
-	// an answer had begun: tokens of a cut stream are spent.
+	// Usage replaces earlier reports. It also precedes an error if an answer had begun, because tokens of a broken
+	// stream are charged.
 	Usage *step.Usage
-	// Requests are what each request of the answer used, in order, if Usage is the sum of
-	// several, or an estimate although the provider reported the input. Prices depend on the
-	// input of a request, so the layer that prices a Model reads them; other layers do not.
+	// Requests are the usage of each request of the answer, in order, if Usage is the sum of several, or is an estimate
+	// although the provider reported the input. Prices depend on the input of a request, so the layer that prices a
+	// Model reads them; other layers ignore them.
 	Requests []RequestUsage
 	Finish   step.Finish
-	// UnclearReason is the provider's finish reason if it does not say that the answer is
-	// whole: it is not known, or it announces calls and there are none.
+	// UnclearReason is the provider's finish reason if it does not show that the answer is complete: it is unknown, or
+	// it announces calls and there are none.
 	UnclearReason string
-	// Continued says that the answer paused and that the model is about to be asked
-	// for the rest of it: one request more. Usage beside it is what the answer cost
-	// so far. A consumer that stops here stops before that request.
+	// Continued reports that the answer paused and that the rest is about to be requested, which counts as another
+	// request. Usage in the same Delta is the usage so far. A consumer that stops here prevents that request.
 	Continued bool
-	// Reset says that all deltas before it, if any came, are void: the model is
-	// asked again. A Usage beside it is what was spent so far; Because says why,
-	// for people.
+	// Reset reports that all earlier deltas are void: the model is asked again. Usage in the same Delta is the usage so
+	// far; Because is the cause, for users.
 	Reset   bool
 	Because string
-	// Warning says, for people, what the request lacks although it is sent: files that a user shows.
+	// Warning describes, for users, what the sent request lacks: files that a user attached.
 	Warning string
-	// Repair says that the provider refused the request, and that it is sent once more with
-	// a change: one request more. Because is why, for people.
+	// Repair reports that the provider refused the request, and that it is sent once more with a change, which counts
+	// as another request. Because is the cause, for users.
 	Repair *Repair
 }
 
-// RequestUsage is what one request used.
+// RequestUsage is the usage of one request.
 type RequestUsage struct {
 	step.Usage
 	// InputReported reports that the provider reported the input, also if the Usage is Estimated.
@@ -107,11 +102,11 @@ type RequestUsage struct {
 // after it.
 type Repair struct {
 	Kind RepairKind
-	// Change says, for people, what is changed.
+	// Change describes the change for users.
 	Change string
 }
 
-// RepairKind is what a Repair changes.
+// RepairKind is the kind of change of a Repair.
 type RepairKind string
 
 // The kinds of repairs.
@@ -129,18 +124,17 @@ type CallDelta struct {
 	Index int
 	Name  string
 	Args  string
-	// Replace says that Args holds all of the arguments so far.
+	// Replace reports that Args has all arguments so far.
 	Replace bool
-	// Provider is data that only this Model reads again, in a form of its adapter. It
-	// replaces earlier data of the call.
+	// Provider is data for this Model only, in a form of its adapter. It replaces earlier data of the call.
 	Provider json.RawMessage
-	// Signed says that Provider is a signature of reasoning that led to the call.
+	// Signed reports that Provider is a signature of reasoning that led to the call.
 	Signed bool
 }
 
 // A Response is a whole answer.
 type Response struct {
-	// Model is who answered, where there are several.
+	// Model is the Model that answered, if there are several.
 	Model string
 	// Parts is the content in its order. The n-th part of kind [step.PartCall] is the place
 	// of the n-th call; calls without a part follow all parts.
@@ -153,9 +147,8 @@ type Response struct {
 	Usage step.Usage
 }
 
-// A Call is a tool call as the model wrote it: Args may be anything, JSON or
-// not, and is {} where the model wrote nothing. The engine parses, repairs and
-// names it.
+// A Call is a tool call as the model wrote it. Args may be any text, JSON or not, and is {} if the model wrote none.
+// The engine parses and repairs it, and gives it an id.
 type Call struct {
 	Name string
 	Args string

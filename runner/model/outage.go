@@ -6,12 +6,10 @@ import (
 	"time"
 )
 
-// Outage reports whether an error is one of a provider that is away or has too much to do,
-// so that the same request is worth a wait of minutes: no connection, a broken stream, an
-// answer that the server broke off, 408, 409, 429 or 5xx. So is a credential that cannot be
-// read just now. Other errors that are [Transient]
-// are retried for seconds only, because they say more about the request or its answer than
-// about the provider.
+// Outage reports whether an error means that a provider is unavailable or overloaded, so that waiting minutes for the
+// same request is worthwhile: no connection, a broken stream, an answer that the server broke off, 408, 409, 429 or
+// 5xx. A credential that cannot be read now counts, too. Other [Transient] errors are retried only for seconds, because
+// they are more likely about the request or its answer than about the provider.
 func Outage(err error) bool {
 	if !Transient(err) {
 		return false
@@ -49,8 +47,8 @@ func isOutageStatus(status int) bool {
 	return status >= http.StatusInternalServerError
 }
 
-// RetryAfter returns how long the provider asks to wait before the next request; 0 if it
-// does not say, or asks for no other request.
+// RetryAfter returns how long the provider asks to wait before the next request; 0: it does not, or it asks for no
+// other request.
 func RetryAfter(err error) time.Duration {
 	if limited, ok := errors.AsType[*RateLimitedError](err); ok && !limited.Final {
 		return limited.RetryAfter

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// WireID is the id of a call on the wire: nine letters and digits, the one form
-// that every known provider accepts (Mistral accepts no other). It is unique in
-// the session of the call, whose name is left out.
+// WireID returns the id of a call for requests: nine letters and digits, the only form that every known provider
+// accepts (Mistral accepts no other). It is unique in the session of the call, whose name is left out.
 func WireID(id string) string {
 	own := id[strings.LastIndexByte(id, '.')+1:]
 	first, n, _ := strings.Cut(own, "c")
@@ -20,8 +19,7 @@ func WireID(id string) string {
 	return hex.EncodeToString(sum[:])[:9]
 }
 
-// number says whether a text is a number of at most so many digits, as
-// step.CallID writes it.
+// number reports whether a text is a number with a maximum number of digits, as step.CallID writes it.
 func number(text string, digits int) bool {
 	if text == "" || len(text) > digits || text[0] == '0' && text != "0" {
 		return false
@@ -44,7 +42,7 @@ func WireName(name string) string {
 	return cmp.Or(legal[:min(len(legal), maxName)], "unnamed")
 }
 
-// Interlude is the text of an answer that is sent between a tool result and a message of the user,
-// where the model gave none: many chat templates accept no message of the user right after a tool
-// result. https://github.com/mistralai/mistral-common
+// Interlude is the text of an answer that is inserted between a tool result and a message of the user if there was
+// none: many chat templates accept no message of the user directly after a tool result.
+// https://github.com/mistralai/mistral-common
 const Interlude = "(continued)"

@@ -1,4 +1,3 @@
-// Package registry has what a custom runner is built of: the functions that make its
-// models, tools, layers, backends and session store, and what each of them is given.
-// The options of package runner take them.
+// Package registry has the factories of a custom runner, which make its models, tools, layers, backends and session
+// store, and their inputs. The options of package runner accept them.
 package registry

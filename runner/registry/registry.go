@@ -12,11 +12,11 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// A KeyFunc returns the current value of a key of a Secret. Call it before each use:
-// Secrets are rotated. What it returns is redacted in the journal, the log and the status.
+// A KeyFunc returns the current value of a key of a Secret. Call it before each use: Secrets are rotated. The value is
+// redacted in the journal, the log and the status.
 type KeyFunc func() (string, error)
 
-// A ModelSpec is what a model is made from.
+// A ModelSpec is the input of a ModelFactory.
 type ModelSpec struct {
 	// Model has the fields of the Model object.
 	task.Model
@@ -27,9 +27,9 @@ type ModelSpec struct {
 // A ModelFactory makes the model of a Model object, once for each attempt.
 type ModelFactory func(ctx context.Context, spec ModelSpec) (model.Model, error)
 
-// A ToolSpec is what the tools of one entry in spec.tools of an Agent are made from.
+// A ToolSpec is the input of a ToolFactory: one entry in spec.tools of an Agent.
 type ToolSpec struct {
-	// Entry is the entry, Agent the Agent that has it.
+	// Entry is the entry, Agent the Agent with the entry.
 	Entry task.Tool
 	Agent task.Agent
 	Run   task.Run
@@ -42,7 +42,7 @@ type ToolSpec struct {
 // A ToolFactory makes the tools of one entry, once for each session of the Agent.
 type ToolFactory func(ctx context.Context, spec ToolSpec) ([]tool.Tool, error)
 
-// A LayerSpec is what a layer is made from.
+// A LayerSpec is the input of a LayerFactory.
 type LayerSpec struct {
 	Agent task.Agent
 	Run   task.Run
@@ -54,7 +54,7 @@ type LayerSpec struct {
 // each session.
 type LayerFactory func(ctx context.Context, spec LayerSpec) (middleware.Layer, error)
 
-// A BackendSpec is what a backend is made from.
+// A BackendSpec is the input of a BackendFactory.
 type BackendSpec struct {
 	Run task.Run
 	// Agent is the Agent of the Run. The agents that it calls see the same files.
@@ -67,7 +67,7 @@ type BackendSpec struct {
 // A BackendFactory makes the files that agents see below a path, once for each attempt.
 type BackendFactory func(ctx context.Context, spec BackendSpec) (backend.Driver, error)
 
-// A StoreSpec is what a session store is made from.
+// A StoreSpec is the input of a StoreFactory.
 type StoreSpec struct {
 	Run task.Run
 	// Agent is the Agent of the Run.

@@ -1,9 +1,6 @@
-// Package session is the port to where sessions are kept for people and for
-// later Runs: a copy, never the truth. What a Run resumes from is its journal.
-//
-// A session is a row, which says whose it is, and steps numbered from 1 without
-// a gap. Steps are only ever added: to try again from a step on is a Fork.
-// Adapters live below this package (memory) and are held to the suite in
-// sessiontest. The runner copies into a Store in the background: a store that is
-// slow or down costs the Run nothing.
+// Package session is the interface to a store of sessions for users and for later Runs. The store has copies: a Run
+// resumes from its journal. A session is a row, which names its owner, and steps numbered from 1 without a gap. Steps
+// are only appended: trying again from an earlier step is a Fork. Adapters live below this package (memory) and must
+// pass the suite in sessiontest. The runner copies to a Store in the background, so a slow or unavailable store does
+// not slow down the Run.
 package session

@@ -14,23 +14,20 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// A Store keeps sessions. Every method is atomic, safe for concurrent use, and
-// stops soon after its context ends. A Step that was handed over or returned is
-// not changed by either side.
+// A Store keeps sessions. Every method is atomic, safe for concurrent use, and returns soon after its context ends.
+// Neither the caller nor the store changes a Step after passing it to the other.
 type Store interface {
-	// Append adds steps after the step with the number after, and creates the session if it
-	// does not exist and after is 0. Where the last step has another number it is a
-	// *ConflictError. The row's Status replaces the stored one, unless it is empty; to set
-	// it alone, append no steps. Who it belongs to never changes.
+	// Append adds steps after the step with the number after, and creates the session if it does not exist and after is
+	// 0. If the last step has another number, the error is a *ConflictError. The row's Status replaces the stored one,
+	// unless it is empty; to set it alone, append no steps. The owner never changes.
 	Append(ctx context.Context, row Row, after int64, steps ...step.Step) error
-	// Read yields the steps from a number on, in order, a page at a time: what is
-	// added meanwhile may be among them. An error ends it.
+	// Read yields the steps from a number on, in order, one page at a time: steps that are appended meanwhile may be
+	// included. An error ends the sequence.
 	Read(ctx context.Context, session string, from int64) iter.Seq2[step.Step, error]
-	// List returns the rows that a query asks for, the newest first.
+	// List returns the rows that a query selects, newest first.
 	List(ctx context.Context, q Query) (Page, error)
-	// Fork makes the session of a row, with the steps of another session up to a number. The
-	// two may have different owners. If there is a session with the ID of the row, the error
-	// is a *ConflictError.
+	// Fork makes the session of a row, with the steps of another session up to a number. The two may have different
+	// owners. If a session with the ID of the row exists, the error is a *ConflictError.
 	Fork(ctx context.Context, session string, upTo int64, row Row) error
 	// Delete removes a session. Its forks stay.
 	Delete(ctx context.Context, session string) error
@@ -40,10 +37,10 @@ type Store interface {
 type Row struct {
 	// ID is unique in a store.
 	ID string
-	// App, Agent and User say whose the session is: the namespace, the agent's
-	// name, and for whom it works, which may be empty.
+	// App, Agent and User are the owner of the session: the namespace, the agent's name, and the user for whom it
+	// works, which may be empty.
 	App, Agent, User string
-	// Status is how the Run stands, in its own words.
+	// Status is the state of the Run, as the Run names it.
 	Status string
 
 	// What follows is the store's to say.
@@ -52,24 +49,24 @@ type Row struct {
 	Last int64
 	// Created is when the session was made, Updated when it last changed.
 	Created, Updated time.Time
-	// Origin is what a fork was made of.
+	// Origin is the session that a fork was made from.
 	Origin Origin
 }
 
-// An Origin is where a fork began: behind the step Through of a session.
+// An Origin is where a fork began: after the step Through of a session.
 type Origin struct {
 	Session string
 	Through int64
 }
 
-// The bounds of what a Store is given.
+// The bounds of the values that a Store accepts.
 const (
 	MaxID    = 512 // bytes of an id
 	MaxField = 253 // bytes of any other field of a Row
 	MaxSteps = 1000
 )
 
-// Check says what is wrong with an Append, before a store looks at what it has.
+// Check returns what is wrong with the arguments of an Append, before a store compares them with its own state.
 func Check(row Row, after int64, steps []step.Step) error {
 	fields := map[string]string{"app": row.App, "agent": row.Agent, "user": row.User, "status": row.Status}
 	for name, value := range fields {
@@ -121,14 +118,14 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
 }
 
-// A Query asks for sessions. What is empty does not narrow it.
+// A Query selects sessions. An empty field selects all.
 type Query struct {
 	App, User, Agent, Status string
 	// From and To bound when a session was created: at or after From, before To.
 	From, To time.Time
-	// Limit is the most rows of a page; out of range: DefaultLimit or MaxLimit.
+	// Limit is the maximum number of rows of a page. A value out of range means DefaultLimit or MaxLimit.
 	Limit int
-	// Cursor is the Next of the page before.
+	// Cursor is the Next of the previous page.
 	Cursor string
 }
 
@@ -138,16 +135,15 @@ const (
 	MaxLimit     = 200
 )
 
-// A Page is some of the rows that a query asks for, the newest first; of those
-// made at the same time, by their id.
+// A Page has some of the rows that a query selects, newest first. Rows of the same time are ordered by their id.
 type Page struct {
 	Rows []Row
-	// Next is the cursor of what follows; empty: nothing does. It stays good when
-	// sessions come and go: each that is there all the time is seen once.
+	// Next is the cursor of the next page; empty: there is none. It stays valid when sessions are added or deleted: a
+	// session that exists all the time is listed exactly once.
 	Next string
 }
 
-// Clamp returns the limit that is meant.
+// Clamp returns the effective limit.
 func (q Query) Clamp() int {
 	if q.Limit < 1 {
 		return DefaultLimit
@@ -155,7 +151,7 @@ func (q Query) Clamp() int {
 	return min(q.Limit, MaxLimit)
 }
 
-// Match reports whether a query asks for a row, wherever its cursor stands.
+// Match reports whether a query selects a row, without its cursor.
 func (q Query) Match(r Row) bool {
 	return (q.App == "" || q.App == r.App) &&
 		(q.User == "" || q.User == r.User) &&
@@ -170,13 +166,13 @@ func Compare(a, b Row) int {
 	return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID))
 }
 
-// Cursor returns the cursor behind a row.
+// Cursor returns the cursor after a row.
 func Cursor(r Row) string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", r.Created.UnixMicro(), r.ID))
 }
 
-// Behind returns the row behind which a cursor stands, as far as Compare looks
-// at it. Stores keep times to the microsecond, as cursors do.
+// Behind returns the row of a cursor, with the fields that Compare uses. Stores keep times in microseconds, as cursors
+// do.
 func Behind(cursor string) (Row, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil {
@@ -190,17 +186,17 @@ func Behind(cursor string) (Row, error) {
 	return Row{ID: id, Created: time.UnixMicro(micro).UTC()}, nil
 }
 
-// A Searcher is a Store that finds words by itself, for example with an index. Of a Store
-// that does not, the tool Recall reads one session after another, and not all of many.
+// A Searcher is a Store that can search, for example with an index. In other Stores the tool Recall reads one session
+// after the other, up to a limit.
 type Searcher interface {
-	// Search returns the sessions that a query selects and in which each of the words occurs:
-	// at most the Limit of the query, those with most occurrences first and of equals the last
-	// updated. The Cursor of the query has no effect. The words are different and in lower
-	// case. A text has a word in upper or lower case, also as a part of a longer word.
+	// Search returns the sessions that a query selects and in which each of the words occurs, at most the Limit of the
+	// query. Sessions with more occurrences come first, and among equals the last updated. The Cursor of the query has
+	// no effect. The words are distinct and in lower case. A word matches in upper or lower case, also as a part of a
+	// longer word.
 	Search(ctx context.Context, q Query, words []string) ([]Match, error)
 }
 
-// MaxExcerpt is how many bytes an excerpt may have.
+// MaxExcerpt is the maximum size of an excerpt in bytes.
 const MaxExcerpt = 8 << 10
 
 // A Match is a session in which each of the words of a search occurs.
@@ -208,10 +204,10 @@ type Match struct {
 	Row Row
 	// Count is how often the words occur in the texts of the session.
 	Count int
-	// Seq is the number of the step with most of the words; of equals it has the most
-	// occurrences, and of equals it is the first. Role is the role of the step.
+	// Seq is the number of the step that has the most of the words; among equals, the most occurrences; among these,
+	// the first. Role is the role of the step.
 	Seq  int64
 	Role step.Role
-	// Excerpt has the lines of the text of that step around a word.
+	// Excerpt has the lines around a word in the text of that step.
 	Excerpt string
 }

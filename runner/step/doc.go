@@ -1,6 +1,4 @@
-// Package step is the vocabulary of the runner: what was said in a session (Step), what it
-// cost (Usage), where it happened (Scope) and what is reported about it (Event).
-//
-// Every other package of the runner speaks in these types; this one imports
-// only the standard library and knows none of them.
+// Package step has the types of a session: its messages (Step), their usage (Usage), their place in the tree of agents
+// (Scope) and the events about them (Event). All packages of the runner use these types; this one imports only the
+// standard library.
 package step

@@ -16,10 +16,10 @@ type File struct {
 	MediaType string `json:"mediaType"`
 	// Size is in bytes.
 	Size int64 `json:"size"`
-	// Width and Height are those of an image, in pixels.
+	// Width and Height are the size of an image, in pixels.
 	Width  int `json:"width,omitempty"`
 	Height int `json:"height,omitempty"`
-	// Name is where the file comes from, for people and models: the path of a file.
+	// Name is the path of the file, for users and models.
 	Name string `json:"name,omitempty"`
 }
 
@@ -62,8 +62,8 @@ func (s Step) Files() (n int) {
 	return n
 }
 
-// WithoutFiles returns the step with a text in place of each file for which why returns a
-// reason. The step itself does not change.
+// WithoutFiles returns the step with a text instead of each file for which why returns a reason. The step itself does
+// not change.
 func (s Step) WithoutFiles(why func(p Part) string) Step {
 	if !s.HasFiles() {
 		return s

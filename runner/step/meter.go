@@ -1,8 +1,8 @@
 package step
 
-// A Meter is what a Run has used so far, in all its attempts. It never falls.
+// A Meter is the usage of a Run in all its attempts. It never decreases.
 type Meter struct {
-	// Steps are the model's turns: what limits.steps counts.
+	// Steps are the model's turns, which limits.steps bounds.
 	Steps      int64 `json:"steps,omitempty"`
 	ModelCalls int64 `json:"modelCalls,omitempty"`
 	// OutageCalls are those ModelCalls that found the model unavailable and were followed by a
@@ -23,8 +23,8 @@ type Meter struct {
 	DurationSeconds int64 `json:"durationSeconds,omitempty"`
 }
 
-// Max is, field by field, the higher of two meters of one Run: what two
-// channels tell of it, each perhaps late, never lowers what is known.
+// Max returns, field by field, the higher of two meters of one Run. Either may be outdated, and the usage must never
+// decrease.
 func (m Meter) Max(o Meter) Meter {
 	m.Steps = max(m.Steps, o.Steps)
 	m.ModelCalls = max(m.ModelCalls, o.ModelCalls)
@@ -42,7 +42,7 @@ func (m Meter) Max(o Meter) Meter {
 	return m
 }
 
-// PlusChildRun adds what a child Run used.
+// PlusChildRun adds the usage of a child Run.
 func (m Meter) PlusChildRun(used Usage) Meter {
 	m.Usage = m.Usage.Plus(used)
 	m.ChildTokens += used.Total()
@@ -50,11 +50,10 @@ func (m Meter) PlusChildRun(used Usage) Meter {
 	return m
 }
 
-// Usage is what one or more model calls consumed, in tokens. Providers count
-// differently; adapters convert to these meanings.
+// Usage is the consumption of one or more model calls, in tokens. Providers count differently; adapters convert to
+// these meanings.
 type Usage struct {
-	// InputTokens is all input, what was read from and written to a prompt cache
-	// included.
+	// InputTokens is all input, including tokens read from and written to a prompt cache.
 	InputTokens      int64 `json:"inputTokens,omitempty"`
 	CacheReadTokens  int64 `json:"cacheReadTokens,omitempty"`
 	CacheWriteTokens int64 `json:"cacheWriteTokens,omitempty"`
@@ -71,19 +70,17 @@ type Usage struct {
 	// its answer, while the other fields are their sum. 0 means that there was only one
 	// request, or that it is unknown.
 	ContextTokens int64 `json:"contextTokens,omitempty"`
-	// Estimated is true when some of the counts are our estimate, because a
-	// stream was cut before the provider told.
+	// Estimated is true if some of the counts are our estimate, because a stream broke before the provider reported
+	// them.
 	Estimated bool `json:"estimated,omitempty"`
 }
 
-// Total is what limits.tokens counts: input that was not read from a cache,
-// and output.
+// Total returns the tokens that limits.tokens counts: input that was not read from a cache, and output.
 func (u Usage) Total() int64 {
 	return u.InputTokens - u.CacheReadTokens + u.OutputTokens
 }
 
-// Context is how much of the model's window a request and its answer took, as
-// far as this tells; 0: it does not.
+// Context returns how much of the model's window a request and its answer took; 0: not known.
 func (u Usage) Context() int64 {
 	switch {
 	case u.ContextTokens > 0:

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Role says whose turn a Step is.
+// Role is the author of a Step.
 type Role string
 
 // The roles of a session. The system prompt is no step: it belongs to the
@@ -21,14 +21,14 @@ const (
 	RoleTool      Role = "tool"
 )
 
-// A Step is one turn of a session: what the user, the model or a tool said.
-// A recorded Step never changes; compaction hides it, nothing deletes it.
+// A Step is one message of a session: of the user, the model or a tool. A recorded Step never changes; compaction hides
+// it but does not delete it.
 type Step struct {
 	// Seq is the position in the session, contiguous from 1.
 	Seq  int64 `json:"seq"`
 	Role Role  `json:"role"`
-	// Parts is the content, in the order in which it was said. The n-th part of kind PartCall
-	// is the place of the n-th call; calls without a part follow all parts.
+	// Parts is the content in its order. The n-th part of kind PartCall is the position of the n-th call; calls without
+	// a part follow all parts.
 	Parts []Part `json:"parts,omitempty"`
 	// Calls are the tool calls that an assistant asks for, in its order.
 	Calls []Call `json:"calls,omitempty"`
@@ -37,23 +37,22 @@ type Step struct {
 	Name   string `json:"name,omitempty"`
 	// IsError marks a tool's step that reports a failure to the model.
 	IsError bool `json:"isError,omitempty"`
-	// Failed marks a tool's step of a call that did what it was asked, and reports that this
-	// failed: a command with an exit code other than 0.
+	// Failed marks a tool's step whose call was executed and reports a failure of its own: a command with an exit code
+	// other than 0.
 	Failed bool `json:"failed,omitempty"`
 	// Pending marks a tool's step that reports that the work it was asked about
 	// still runs.
 	Pending bool `json:"pending,omitempty"`
-	// Finish says why the assistant stopped; empty on other roles.
+	// Finish is why the assistant stopped; empty for other roles.
 	Finish Finish `json:"finish,omitempty"`
-	// UnclearReason is the provider's finish reason if it does not say that the answer
-	// is whole: it is not known, or it announces calls and there are none.
+	// UnclearReason is the provider's finish reason if it does not show that the answer is complete: it is unknown, or
+	// it announces calls and there are none.
 	UnclearReason string `json:"unclearReason,omitempty"`
 	// Model is the name of the Model that answered; empty on other roles.
 	Model string `json:"model,omitempty"`
-	// Note says that it was not the user who spoke in a user's step; empty when
-	// it was.
+	// Note marks a user's step that the user did not write; empty: the user did.
 	Note Note `json:"note,omitempty"`
-	// Hooks is what hooks had to say of this step.
+	// Hooks is what hooks did with this step.
 	Hooks []Hook `json:"hooks,omitempty"`
 	Usage Usage  `json:"usage,omitzero"`
 	Scope Scope  `json:"scope,omitzero"`
@@ -73,7 +72,7 @@ func (s Step) Text() string {
 	return b.String()
 }
 
-// A Note says why a user's step was not written by the user.
+// A Note is the author of a user's step that the user did not write.
 type Note string
 
 // The notes.
@@ -95,10 +94,10 @@ type Hook struct {
 	Reason string  `json:"reason,omitempty"`
 }
 
-// HookDid is what a hook did.
+// HookDid is the action of a hook.
 type HookDid string
 
-// What a hook may do.
+// The actions of a hook.
 const (
 	HookAllowed HookDid = "Allowed"
 	HookChanged HookDid = "Changed"
@@ -106,15 +105,15 @@ const (
 	HookFailed  HookDid = "Failed"
 )
 
-// PartKind says what a Part holds.
+// PartKind is the kind of a Part.
 type PartKind string
 
 // The kinds of content.
 const (
 	PartText     PartKind = "text"
 	PartThinking PartKind = "thinking"
-	// PartOpaque is what only the provider that wrote it reads again: a search
-	// that it did by itself. Its Text is for people, and may be empty.
+	// PartOpaque is a part that only the provider that wrote it reads again, such as its own search. Its Text is for
+	// users, and may be empty.
 	PartOpaque PartKind = "opaque"
 	// PartCall is the place of a call among the other parts.
 	PartCall PartKind = "call"
@@ -130,12 +129,11 @@ type Part struct {
 	// Signature is the provider's proof that it wrote a thinking part, sent back
 	// to the same model unchanged.
 	Signature string `json:"signature,omitempty"`
-	// Provider is data that only the Model that made the part reads again, in a form
-	// of its adapter: encrypted reasoning, the signature of a call, the phase of a text.
-	// ForModel removes it for any other Model.
+	// Provider is data for the Model that made the part, in a form of its adapter: encrypted reasoning, the signature
+	// of a call, the phase of a text. ForModel removes it for any other Model.
 	Provider json.RawMessage `json:"provider,omitempty"`
-	// Signed says that Provider of a call is a signature of reasoning, which providers
-	// require back until the tool loop ends.
+	// Signed reports that Provider of a call is a signature of reasoning, which providers require until the tool loop
+	// ends.
 	Signed bool `json:"signed,omitempty"`
 	// File is the content of an image or a document; nil for other kinds.
 	File *File `json:"file,omitempty"`
@@ -148,8 +146,7 @@ type Call struct {
 	// from the last element of this one.
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// Args is always valid JSON: an object, or, where the model wrote something
-	// else, its text as a JSON string.
+	// Args is always valid JSON: an object or, if the model wrote something else, its text as a JSON string.
 	Args json.RawMessage `json:"args"`
 }
 
@@ -179,7 +176,7 @@ func SeqOf(id string) int64 {
 	return seq
 }
 
-// Finish says why a model stopped, in one vocabulary for all providers.
+// Finish is why a model stopped, in the same terms for all providers.
 type Finish string
 
 // Why a model stopped.
@@ -199,8 +196,7 @@ type Tool struct {
 	Input json.RawMessage `json:"input"`
 }
 
-// Scope says where in a tree of agents something happened. The zero Scope is
-// the Run's own agent.
+// Scope is a position in the tree of agents. The zero Scope is the Run's own agent.
 type Scope struct {
 	Depth int `json:"depth,omitempty"`
 	// Parent is the call that opened the session: the session's name.
@@ -243,9 +239,9 @@ func (s Step) withAllCalls() []Part {
 	return append(slices.Clip(s.Parts), slices.Repeat([]Part{{Kind: PartCall}}, missing)...)
 }
 
-// ForModel returns the step as the Model of that name may read it. An answer of another
-// Model keeps its texts and calls in their order, and loses its thinking and all provider
-// data; an opaque part becomes its text. An empty name stands for all Models.
+// ForModel returns the step in the form for the Model with a name. An answer of another Model keeps its texts and calls
+// in their order, and loses its reasoning and all provider data; an opaque part becomes its text. An empty name means
+// any Model.
 func (s Step) ForModel(name string) Step {
 	if name == "" || s.Model == "" || s.Model == name || !slices.ContainsFunc(s.Parts, Part.isPrivate) {
 		return s
@@ -264,12 +260,12 @@ func (s Step) ForModel(name string) Step {
 	return s
 }
 
-// isPrivate reports whether only the Model that made a part may read all of it.
+// isPrivate reports whether only the Model that made a part can read all of it.
 func (p Part) isPrivate() bool {
 	return p.Kind == PartThinking || p.Kind == PartOpaque || p.Provider != nil
 }
 
-// EventType is the closed list of what may happen.
+// EventType is a closed list of the types of events.
 type EventType string
 
 // The types of events.
@@ -308,7 +304,7 @@ type Params struct {
 	Temperature     *float64  `json:"temperature,omitempty"`
 	TopP            *float64  `json:"topP,omitempty"`
 	Reasoning       Reasoning `json:"reasoning,omitempty"`
-	// Extra is a JSON object merged into the request body, over everything else.
+	// Extra is a JSON object that is merged into the request body and overrides all other fields.
 	Extra json.RawMessage `json:"extra,omitempty"`
 }
 

@@ -9,13 +9,11 @@ import (
 
 // A Builtin is one of the built-ins that an Agent may list in its tools.
 type Builtin struct {
-	// Tools has the names by which a model calls its tools. The first is the tool that the
-	// built-in is named after.
+	// Tools has the names of its tools for models. The built-in is named after the first.
 	Tools []string
-	// Sandbox says that its tools run in the sandbox. They bound the time of a call
-	// themselves.
+	// Sandbox reports that its tools run in the sandbox. They bound the time of a call themselves.
 	Sandbox bool
-	// Web says that the model chooses the host that its tools reach.
+	// Web reports that the model chooses the host that its tools reach.
 	Web bool
 }
 
@@ -33,7 +31,7 @@ const (
 	BuiltinPython      = "Python"
 )
 
-// Builtins has the built-ins by name. AGENTS.md says how to add one.
+// Builtins has the built-ins by name. AGENTS.md describes how to add one.
 var Builtins = map[string]Builtin{
 	BuiltinFiles:       {Tools: []string{"Read", "Write", "Edit", "Ls", "Glob", "Grep"}},
 	BuiltinThink:       {Tools: []string{"Think"}},
@@ -53,8 +51,8 @@ const (
 	ToolReject = "Reject"
 )
 
-// ToolsOfEveryAgent are the names of tools that an agent may have without listing them:
-// to return an output, or to say that its input cannot be worked on.
+// ToolsOfEveryAgent are the names of tools that every agent may have without listing them: to return an output, or to
+// reject its input.
 var ToolsOfEveryAgent = []string{ToolFinish, ToolReject}
 
 // formerNames are the names of tools in Snapshots of version 1, by their names of today.
@@ -80,7 +78,7 @@ func FormerNames() map[string]string {
 	return all
 }
 
-// Renamed returns what the tool with a name in Snapshots of version 1 is called today; false: no tool had it.
+// Renamed returns the current name of a tool in Snapshots of version 1; false: no tool had the name.
 func Renamed(former string) (string, bool) {
 	for is, was := range formerNames {
 		if was == former {
@@ -121,8 +119,7 @@ var BuiltinArguments = map[string][]string{
 	"Python":      {"args", "code", "restart", "save_as", "script", "session", "timeout_seconds"},
 }
 
-// Toolset is tools that come from somewhere else: exactly one of Stdio, HTTP and
-// Requests.
+// Toolset is a set of external tools: exactly one of Stdio, HTTP and Requests.
 type Toolset struct {
 	Name     string       `json:"name"`
 	Stdio    *StdioServer `json:"stdio,omitempty"`
@@ -139,19 +136,18 @@ type Toolset struct {
 	TrustHints bool     `json:"trustHints,omitempty"`
 	// TimeoutSeconds bounds one call; 0: the default.
 	TimeoutSeconds int64 `json:"timeoutSeconds,omitempty"`
-	// Optional servers may be unavailable: the session then has no tools of them.
+	// Optional servers may be unavailable: the session then lacks their tools.
 	Optional bool `json:"optional,omitempty"`
 }
 
-// StdioServer is an MCP server that is started as a program: in the sandbox, or
-// in a container of its own, whose socket is below ServersDir.
+// StdioServer is an MCP server that is started as a program: in the sandbox, or in its own container, whose socket is
+// below ServersDir.
 type StdioServer struct {
 	Command []string `json:"command"`
-	// Env are its variables that are no secret, in the sandbox; a container of its
-	// own has them itself.
+	// Env are its variables that are no secrets, if it runs in the sandbox. Its own container has them already.
 	Env       map[string]string `json:"env,omitempty"`
 	InSandbox bool              `json:"inSandbox,omitempty"`
-	// Secrets are what the container holds, for the redactor.
+	// Secrets are the keys that the container has, for the redactor.
 	Secrets []SecretKey `json:"secrets,omitempty"`
 }
 
@@ -162,7 +158,7 @@ type HTTPServer struct {
 	Auth    *Auth             `json:"auth,omitempty"`
 }
 
-// Auth is how requests show who they come from.
+// Auth is how requests authenticate.
 type Auth struct {
 	// Type is Bearer, Header, Basic or OAuthClientCredentials.
 	Type   string `json:"type"`
@@ -183,7 +179,7 @@ const (
 	AuthOAuth  = "OAuthClientCredentials"
 )
 
-// Keys are those of its Secret that it needs.
+// Keys returns the keys of its Secret.
 func (a *Auth) Keys() []SecretKey {
 	if a == nil {
 		return nil
@@ -202,7 +198,7 @@ func (a *Auth) Keys() []SecretKey {
 	return out
 }
 
-// Keys are those of Secrets that the runner sends for the Toolset.
+// Keys returns the keys of Secrets that the runner sends for the Toolset.
 func (t Toolset) Keys() []SecretKey {
 	var out []SecretKey
 	if t.HTTP != nil {
@@ -244,7 +240,7 @@ type Rule struct {
 	Approvers
 }
 
-// Approval has a person decide on calls of a tool.
+// Approval requires a user's Decision for calls of a tool.
 type Approval struct {
 	When string `json:"when,omitempty"`
 	Approvers
@@ -288,10 +284,10 @@ func (a Approvers) Size() int {
 	return size
 }
 
-// Operators of before send firstStep, a number of turns, in what earlier attempts were refused. It names
+// Older operators send firstStep, a number of turns, in what earlier attempts were refused. It names
 // no step, so it is read and dropped.
 
-// UnmarshalJSON reads a tool, also from an operator of before.
+// UnmarshalJSON reads a tool, also in the form of an older operator.
 func (d *DeniedTool) UnmarshalJSON(data []byte) error {
 	type fields DeniedTool
 	return decodeStrictly(data, &struct {
@@ -300,7 +296,7 @@ func (d *DeniedTool) UnmarshalJSON(data []byte) error {
 	}{fields: (*fields)(d)})
 }
 
-// UnmarshalJSON reads a host, also from an operator of before.
+// UnmarshalJSON reads a host, also in the form of an older operator.
 func (h *RefusedHost) UnmarshalJSON(data []byte) error {
 	type fields RefusedHost
 	return decodeStrictly(data, &struct {

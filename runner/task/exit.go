@@ -4,8 +4,7 @@ import (
 	"fmt"
 )
 
-// A Reason says why an attempt ended, in the words of Run's condition
-// Succeeded. These are the ones that a runner gives.
+// A Reason is the reason of Run's condition Succeeded with which an attempt ends. These are the reasons of a runner.
 type Reason string
 
 // The reasons that a runner gives.
@@ -81,11 +80,11 @@ var Reasons = []Reason{
 	ReasonPublishFailed, ReasonSecretMissing, ReasonMisconfigured, ReasonInterrupted, ReasonFenced, ReasonWaiting, ReasonPaused,
 }
 
-// An EndError ends an attempt for a Reason. Whatever part of the runner finds
-// that it cannot go on says so with one; anything else is RunnerFailed.
+// An EndError ends an attempt with a Reason. Every part of the runner that cannot continue returns one; any other error
+// means RunnerFailed.
 type EndError struct {
 	Reason Reason
-	// Message says, for people, what happened and what to do next.
+	// Message describes, for users, what happened and what to do next.
 	Message string
 	// Cause may be nil.
 	Cause error
@@ -105,8 +104,8 @@ func (e *EndError) Error() string { return string(e.Reason) + ": " + e.Message }
 
 func (e *EndError) Unwrap() error { return e.Cause }
 
-// Commits says whether an end for this reason is a result of the attempt. Other ends leave
-// the Run to be resumed, or belong to another attempt.
+// Commits reports whether an end with this reason is a result of the attempt. After other ends the Run is resumed, or
+// belongs to another attempt.
 func (r Reason) Commits() bool {
 	switch r {
 	case ReasonInterrupted, ReasonFenced, ReasonSecretMissing, ReasonWaiting, ReasonPaused:
@@ -140,7 +139,7 @@ type DeniedTool struct {
 	FirstID string `json:"firstID,omitempty"`
 }
 
-// What denies tool calls.
+// The sources of denials of tool calls.
 const (
 	DeniedByPolicy   = "Policy"   // a rule
 	DeniedByApprover = "Approver" // a user

@@ -14,9 +14,8 @@ import (
 // fields of Progress; a runner refuses unknown fields of a Task or a Snapshot.
 const Version = 1
 
-// SnapshotVersion is the version of a Snapshot. In version 1 the tools of built-ins had other names,
-// as [ToolName] says: a runner of before refuses a Snapshot of version 2, whose rules it would not
-// match with its tools.
+// SnapshotVersion is the version of a Snapshot. In version 1 the tools of built-ins had other names, which [ToolName]
+// returns. An older runner refuses a Snapshot of version 2, whose rules it would not match with its tools.
 const SnapshotVersion = 2
 
 // Where things lie in a runner pod.
@@ -53,15 +52,13 @@ const (
 	// Home is the home directory of commands.
 	Home = "/home/agent"
 
-	// StateDir holds the journal, Workspace what the model works on. OriginDir is
-	// there where several Runs have one workspace and each its own state: it holds
-	// what the workspace began with, for all of them.
+	// StateDir has the journal, Workspace the files that the model works on. If several Runs share a workspace, each
+	// has its own StateDir, and OriginDir has the initial content of the workspace for all of them.
 	StateDir  = "/deckhand/state"
 	OriginDir = "/deckhand/origin"
 	Workspace = "/workspace"
 
-	// What else the file tools see, in the state directory: scratch files, evicted
-	// results and notes.
+	// Further directories of the file tools, in the state directory: scratch files, evicted results and notes.
 	Scratch  = "/tmp"
 	Results  = "/results"
 	Memories = "/memories"
@@ -123,8 +120,8 @@ func Cut(s string, limit int) string {
 	return s[:end] + ellipsis
 }
 
-// Middle shortens a text to limit bytes by leaving out its middle, and says how
-// much: what stands at its end may matter the most.
+// Middle shortens a text to limit bytes by leaving out its middle, and says how many bytes are left out: the end of a
+// text may be its most important part.
 func Middle(s string, limit int) string {
 	if len(s) <= limit {
 		return s

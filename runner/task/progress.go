@@ -64,8 +64,7 @@ type Progress struct {
 	Counts     Counts   `json:"counts"`
 	Usage      Usage    `json:"usage"`
 	Recent     []Recent `json:"recent,omitempty"`
-	// Pending is what people, and of a Delegation the operator, are asked, oldest
-	// first.
+	// Pending are the requests to users and, for delegations, to the operator, oldest first.
 	Pending []Pending `json:"pending,omitempty"`
 	// Decided are the last Decisions that the runner acted on, oldest first.
 	Decided []Decided `json:"decided,omitempty"`
@@ -99,7 +98,7 @@ type ModelWait struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Pending is one request to a person, or to the operator for a child Run.
+// Pending is one request to users, or to the operator for a child Run.
 type Pending struct {
 	// ID names the request. An Approval has <call>-<digits>, where digits are the first
 	// 32 of Digest; a Question and a Delegation have the id of their call; a Limit has
@@ -109,8 +108,8 @@ type Pending struct {
 	ID string `json:"id"`
 	// Kind is Approval, Question, Limit or Delegation.
 	Kind string `json:"kind"`
-	// Agent is who asks, where it is not the Run's own, cut at MaxAsker; of a
-	// Delegation the name of the agent that is to do the work.
+	// Agent is the agent that asks, if it is not the Run's own, cut at MaxAsker. For a Delegation it is the requested
+	// agent.
 	Agent string `json:"agent,omitempty"`
 	// Question is what is asked, cut at MaxMessage.
 	Question string `json:"question,omitempty"`
@@ -127,8 +126,8 @@ type Pending struct {
 	// DisplayDigest is the digest of the event of the request in the log, which has the whole
 	// arguments: a log whose text has another digest is not the runner's. A Delegation has none.
 	DisplayDigest string `json:"displayDigest,omitempty"`
-	// Cancelled says that the call of a Delegation was cancelled: the operator stops the child
-	// Run, and the runner waits a little to read what it used.
+	// Cancelled reports that the call of a Delegation was cancelled: the operator stops the child Run, and the runner
+	// waits a while for its usage.
 	Cancelled bool `json:"cancelled,omitempty"`
 	// Schema is the JSON Schema of the answer to a Question, at most MaxSchema
 	// bytes; empty: any text.
@@ -169,8 +168,7 @@ type Decided struct {
 	Type string `json:"type,omitempty"`
 	// Digest is the digest of the call to which it applied.
 	Digest string `json:"digest,omitempty"`
-	// Refused says why the runner could not act on it, cut at MaxRefused; empty
-	// when it did.
+	// Refused is why the runner did not act on it, cut at MaxRefused; empty: it did.
 	Refused string `json:"refused,omitempty"`
 }
 
@@ -253,11 +251,10 @@ type Recent struct {
 type Result struct {
 	Committed bool   `json:"committed"`
 	Reason    Reason `json:"reason"`
-	// Message says, for people, what happened and what to do next.
+	// Message describes, for users, what happened and what to do next.
 	Message string `json:"message,omitempty"`
-	// Warning says what the owner of the Agent should fix although the work ended as Reason
-	// says: endpoints that no call could reach, work that is not in the commit. At most
-	// MaxWarning bytes.
+	// Warning describes what the owner of the Agent should correct although the Run ended with Reason: endpoints that
+	// no call could reach, work that is not in the commit. At most MaxWarning bytes.
 	Warning string `json:"warning,omitempty"`
 	Text    string `json:"text,omitempty"`
 	// Output is JSON, as a string, valid against the Agent's output schema.

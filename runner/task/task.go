@@ -97,7 +97,7 @@ type Tool struct {
 	// tools that it may not. Tools of a Toolset are named as its server names them.
 	Allow []string `json:"allow,omitempty"`
 	Deny  []string `json:"deny,omitempty"`
-	// Approval has a person decide on its calls.
+	// Approval requires a user's Decision for its calls.
 	Approval *Approval `json:"approval,omitempty"`
 	// Custom names a tool that this runner was built with.
 	Custom string `json:"custom,omitempty"`
@@ -162,8 +162,7 @@ type Model struct {
 	// SecretKey names where the credential comes from; empty when the endpoint
 	// asks for none.
 	SecretKey
-	// ContextWindow and MaxOutputTokens are what the Model says of itself; 0: what
-	// is known of it by its name.
+	// ContextWindow and MaxOutputTokens are the values in the Model; 0: the known values for its name.
 	ContextWindow   int64       `json:"contextWindow,omitempty"`
 	MaxOutputTokens int64       `json:"maxOutputTokens,omitempty"`
 	Params          step.Params `json:"params,omitzero"`
@@ -240,7 +239,7 @@ type Task struct {
 	Meter  Meter             `json:"meter,omitzero"`
 	// Refused is what was refused in all attempts before this one.
 	Refused *Refused `json:"refused,omitempty"`
-	// Retry says what ended the attempt before this one; empty on the first.
+	// Retry is why the previous attempt ended; empty for the first.
 	Retry string `json:"retry,omitempty"`
 	// Durable is true when the journal outlives the pod.
 	Durable bool `json:"durable,omitempty"`
@@ -275,8 +274,7 @@ type Limits struct {
 	// ModelOutageSeconds bounds a wait for a model whose provider named no time; nil: the
 	// default, DefaultModelOutage; 0: the runner does not wait out an outage.
 	ModelOutageSeconds *int64 `json:"modelOutageSeconds,omitempty"`
-	// Ask asks a person for more when steps, tokens or cost are used up, instead
-	// of ending.
+	// Ask asks users to raise limits when steps, tokens or cost are used up, instead of ending.
 	Ask bool `json:"ask,omitempty"`
 }
 
@@ -293,8 +291,8 @@ type Signals struct {
 	Pause bool `json:"pause,omitempty"`
 	// At is when Stop or Pause was said, in Unix seconds.
 	At int64 `json:"at,omitempty"`
-	// Decisions are what people decided and the runner has not yet acted on,
-	// oldest first; SentAt is when they were last written, in Unix seconds.
+	// Decisions are the Decisions that the runner has not yet acted on, oldest first. SentAt is when they were last
+	// written, in Unix seconds.
 	Decisions []Decision `json:"decisions,omitempty"`
 	SentAt    int64      `json:"said,omitempty"`
 	// Children are how child Runs ended that the runner waits for, and has not yet
@@ -310,7 +308,7 @@ const MaxChildSignals = 48 << 10
 type Child struct {
 	// Request is the id of the Pending that asked for it.
 	Request string `json:"request"`
-	// Run is its name; empty: none was made, and Message says why.
+	// Run is its name; empty: none was created, and Message has the cause.
 	Run string `json:"run,omitempty"`
 	// Reason, Message, Text and Output are those of its result.
 	Reason  Reason `json:"reason,omitempty"`
@@ -322,7 +320,7 @@ type Child struct {
 	Usage Usage `json:"usage"`
 }
 
-// A Decision is what a person decided.
+// A Decision is a Decision of a user.
 type Decision struct {
 	// Name is the name of the Decision object, By who made it.
 	Name string `json:"name"`

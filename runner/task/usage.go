@@ -9,7 +9,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// CountsOf is what a meter counted, as Progress tells it.
+// CountsOf returns the counts of a meter for Progress.
 func CountsOf(m step.Meter) Counts {
 	return Counts{Steps: m.Steps, ModelCalls: m.ModelCalls, ToolCalls: m.ToolCalls, ToolErrors: m.ToolErrors, Errors: m.Errors, Repairs: m.Repairs, OutageCalls: m.OutageCalls}
 }
@@ -67,7 +67,7 @@ func (u Usage) Charged() step.Usage {
 	return c
 }
 
-// Duration writes seconds for people, "2m50s"; none is empty.
+// Duration formats seconds for users, as in "2m50s"; 0 is empty.
 func Duration(seconds int64) string {
 	if seconds <= 0 {
 		return ""

@@ -1,7 +1,5 @@
-// Package tool is the port to what a model may do.
+// Package tool is the interface to the tools of a model.
 //
-// A tool is a function and the page that describes it: files/read.go and
-// files/read.md. What a tool answers, errors included, is for the model to
-// read. An error that Call returns is read by the model, too; one made by Fatal also
-// ends the attempt.
+// A tool is a function and the page that describes it: files/read.go and files/read.md. The model reads the results of
+// a tool, errors included. It also reads an error that Call returns; an error of Fatal ends the attempt, too.
 package tool

@@ -77,7 +77,7 @@ type Spec struct {
 	Internal facts.Internal
 }
 
-// Unbounded is the Timeout of a tool that waits for others: agents, people.
+// Unbounded is the Timeout of a tool that waits for other agents or for users.
 const Unbounded time.Duration = -1
 
 // Effect is what a tool does to the world, as far as a resume is concerned.
@@ -91,7 +91,7 @@ const (
 	Once       Effect = "Once"       // an interrupted call is reported to the model, never repeated
 )
 
-// Concurrency says what may run beside a call in the same turn.
+// Concurrency is which calls may run in parallel with a call in the same turn.
 type Concurrency string
 
 // The concurrency classes. Unless a tool says otherwise it is Sequential.
@@ -106,7 +106,7 @@ type Call struct {
 	ID   string
 	Name string
 	Args json.RawMessage
-	// Scope says where in the tree of agents the call is made.
+	// Scope is the position of the call in the tree of agents.
 	Scope step.Scope
 	// Emit shows progress to users who follow the Run. It is never nil and never blocks.
 	Emit func(text string)
@@ -117,21 +117,18 @@ type Call struct {
 
 // A Session is what a call may ask of the session that it belongs to.
 type Session interface {
-	// Delegate has an agent do a piece of work in a session of its own, named after the
-	// call, or in a child Run; called again for the same call it resumes. The Result says
-	// what the other agent could not do.
+	// Delegate has another agent do some work, in a session named after the call, or in a child Run. If it is called
+	// again for the same call, it resumes. Failures of the other agent are in the Result.
 	Delegate(ctx context.Context, d Delegation) (Result, error)
-	// Ask puts a question to a person and waits for the answer.
+	// Ask asks users a question and waits for the answer.
 	Ask(ctx context.Context, q Question) (Answer, error)
-	// Authorize has the policy judge the call with other arguments, in canonical form, that
-	// were not known when it was allowed, for example the target of a redirect. It returns
-	// nil if the policy allows them, and otherwise what the model reads. It does not ask a
-	// person: arguments that need an approval are refused.
+	// Authorize has the policy decide about the call with other arguments, in canonical form, that were not known when
+	// it was allowed, for example the target of a redirect. It returns nil if the policy allows them, and otherwise the
+	// result for the model. It does not ask users: arguments that need an approval are refused.
 	Authorize(ctx context.Context, args json.RawMessage) *Error
-	// Allows reports whether the policies of the session, its agent's and those of
-	// all agents above, let it make a call without a person: for tools whose result
-	// shows what another tool may not. The arguments are canonical. What a person
-	// approved for the rest of the Run is allowed.
+	// Allows reports whether the policies of the session and of the sessions above it let a call be made without asking
+	// a user. It is for tools whose result shows what another tool may not show. The arguments must be canonical. Calls
+	// that a user approved for the rest of the Run are allowed.
 	Allows(ctx context.Context, name string, args json.RawMessage) bool
 	// HasPolicy reports whether the agent of the session, or an agent above it, has
 	// a policy. Without one, Allows returns true for every call.
@@ -144,8 +141,7 @@ type Delegation struct {
 	Call string
 	// Agent is the name of the agent; empty: the same agent, with a fresh session.
 	Agent string
-	// Run says that the agent works in a child Run, which is given Input and nothing
-	// else.
+	// Run reports that the agent works in a child Run, whose only input is Input.
 	Run bool
 	// Prompt is its first message, Input the values of its instructions.
 	Prompt string
@@ -157,15 +153,13 @@ type Question struct {
 	// Call is the id of the call that asks.
 	Call string
 	Text string
-	// Schema, a JSON Schema, is what people are shown of how to answer; empty: in
-	// any words.
+	// Schema, a JSON Schema, describes the answer for users; empty: any text.
 	Schema json.RawMessage
-	// Fits says what is wrong with an answer; the user who gave it may then give another.
-	// Nil accepts any answer.
+	// Fits returns what is wrong with an answer; the user may then give another. Nil accepts any answer.
 	Fits func(answer string) error
 }
 
-// An Answer is the answer of a user. Expired says that none was given in time.
+// An Answer is the answer of a user. Expired reports that there was none in time.
 type Answer struct {
 	Text    string
 	By      string
@@ -175,13 +169,12 @@ type Answer struct {
 // A Result is what the model reads.
 type Result struct {
 	Text string
-	// Error, when not nil, says that the call failed and what to do instead.
+	// Error, if not nil, describes why the call failed and what to do instead.
 	Error *Error
-	// Failed says that the tool did what it was asked, and that this failed: a command with
-	// an exit code other than 0. The model reads Text, and cannot finish before it has.
+	// Failed reports that the tool was executed and that its work failed: a command with an exit code other than 0. The
+	// model must read Text before it can finish.
 	Failed bool
-	// Pending says that the work that the call asks about still runs, so that the
-	// same call may be made again later.
+	// Pending reports that the work of the call still runs, so that the same call may be repeated later.
 	Pending bool
 	// Output is the value that a call of an ending tool commits.
 	Output json.RawMessage
@@ -195,7 +188,7 @@ type Result struct {
 
 // A File is an image or a document.
 type File struct {
-	// Name is where it comes from, for models and people: its path.
+	// Name is the path of the file, for models and users.
 	Name string
 	Data []byte
 }

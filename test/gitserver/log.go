@@ -17,8 +17,8 @@ const maxEntries = 1000
 type Log struct {
 	// Pushes are the references that changed, oldest first.
 	Pushes []Push `json:"pushes"`
-	// Authorizations are the different Authorization headers that were seen,
-	// oldest first, also where they were not asked for.
+	// Authorizations are the different Authorization headers of all requests, oldest first,
+	// also of requests that did not need one.
 	Authorizations []Authorization `json:"authorizations"`
 	// Refused is how many requests were answered 401.
 	Refused int `json:"refused"`

@@ -24,9 +24,9 @@ type authorizer struct {
 }
 
 // opens says whether a request has the right user and password.
-func (d authorizer) opens(r *http.Request) bool {
+func (a authorizer) opens(r *http.Request) bool {
 	user, password, _ := r.BasicAuth()
-	right := subtle.ConstantTimeCompare([]byte(user), []byte(d.user)) & subtle.ConstantTimeCompare([]byte(password), []byte(d.password))
+	right := subtle.ConstantTimeCompare([]byte(user), []byte(a.user)) & subtle.ConstantTimeCompare([]byte(password), []byte(a.password))
 	return right == 1
 }
 
@@ -61,7 +61,7 @@ func newHandler(root, movedTo string, d authorizer) (http.Handler, error) {
 	return mux, nil
 }
 
-// serve hands a request to git that the door lets in.
+// serve hands a request to git if it is authorized.
 func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	open := s.authorizer.opens(r)
 	s.record.saw(r.Header.Get("Authorization"), open)

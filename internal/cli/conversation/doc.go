@@ -1,3 +1,3 @@
-// Package conversation prints what happened in a Run, as internal/cli/transcript reads it from the
-// log, as a conversation that a user can read. It has no I/O but the writer that it is given.
+// Package conversation prints the events of a Run, which internal/cli/transcript reads from the log, as a conversation
+// for users. Its only I/O is a given writer.
 package conversation

@@ -52,7 +52,7 @@ func (p *Printer) printFact(e transcript.Entry) {
 	}
 }
 
-// printEvent prints the facts about what surrounds the turns of an agent.
+// printEvent prints the facts that are not messages of an agent.
 func (p *Printer) printEvent(e transcript.Entry) {
 	switch f := e.Fact.(type) {
 	case events.RunStarted:
@@ -90,11 +90,11 @@ func (p *Printer) runStarted(e transcript.Entry, d events.RunStarted) {
 	p.line(dim, "── ", text)
 }
 
-// resumed says with how much a session is resumed. What the events call steps are its messages: one turn
-// of an agent has several.
+// resumed describes the size of a resumed session. The events count its messages as steps: one turn of an agent has
+// several.
 func resumed(messages int64) string { return "resumed with " + count(messages, "message") }
 
-// call prints a call. What ends the Run is printed as its result, whole, at the end.
+// call prints a call. A call that ends the Run is not printed: its result is printed at the end.
 func (p *Printer) call(e transcript.Entry, f transcript.Call) {
 	if task.EndsRun(f.Name) && e.Scope.Depth == 0 {
 		p.line(cyan, "→ ", withID(f.ID, f.Name))
@@ -149,9 +149,9 @@ func (p *Printer) result(s step.Step) {
 	p.block(style, "← ", withID(s.CallID, s.Name+took+": "+text), lines)
 }
 
-// rest returns what follows in a result behind the output that was printed: its last line, which says
-// how the call ended, and how many lines are before it. A result that has another text is cut after
-// the lines that it returns.
+// rest returns the part of a result after the printed output, and how many lines of it to print: a note about further
+// lines, and the last line, which describes how the call ended. If the result does not begin with that output, it
+// returns the whole result and 1.
 func (o shownOutput) rest(result string) (text string, lines int) {
 	rest, begins := strings.CutPrefix(result, o.text)
 	if !begins || o.isCut {
@@ -233,7 +233,7 @@ func (p *Printer) files(e transcript.Entry, d events.Files) {
 	}
 }
 
-// end prints the result, unless it was the last answer, and what it took.
+// end prints the result, unless it equals the last answer, and the usage.
 func (p *Printer) end(e transcript.Entry, d transcript.End) {
 	p.indent = ""
 	if d.Text != "" && !d.IsLastAnswer && d.Text != compact(d.Output) {
@@ -251,8 +251,7 @@ func (p *Printer) end(e transcript.Entry, d transcript.End) {
 	p.block(style, "■ ", untrusted.Line(cmp.Or(e.Message, string(d.Reason)), task.MaxMessage)+totals(d.Counts, d.Usage), 0)
 }
 
-// block prints text with its line breaks. It is cut after a number of lines, each cut at
-// the width; 0 lines prints all of it.
+// block prints text with its line breaks, at most a number of lines, each cut at the width; 0 lines: all of it.
 func (p *Printer) block(style, mark, text string, lines int) {
 	p.endText()
 	text = untrusted.Text(strings.TrimRight(text, " \n\r\t"))

@@ -12,7 +12,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/events"
 )
 
-// Options say where and how a conversation is printed.
+// Options configure a Printer.
 type Options struct {
 	Out io.Writer
 	// Width is how many characters a line of arguments, of a result or of a message has;
@@ -21,17 +21,16 @@ type Options struct {
 	// Wrap breaks lines at words, so that none is longer than Width. The last word of a text that is
 	// being streamed is held back.
 	Wrap bool
-	// Color marks who speaks with escape sequences of a terminal.
+	// Color marks speakers with the escape sequences of a terminal.
 	Color bool
-	// JSON writes the lines of the log as they are.
+	// JSON writes the lines of the log unchanged.
 	JSON bool
 	// Prefix, such as the node of a workflow, begins each line. With it only whole lines
 	// are written, so that several Printers can share a writer.
 	Prefix string
 	// NamesRequests prints only that a request exists. Its text is printed where the user decides.
 	NamesRequests bool
-	// Check returns what is wrong with a request of the log; empty: nothing. If it is nil, requests
-	// are not checked.
+	// Check returns what is wrong with a request in the log; empty: nothing. Nil: requests are not checked.
 	Check func(events.Pending) string
 }
 
@@ -51,24 +50,24 @@ const (
 type Printer struct {
 	opts   Options
 	reader *transcript.Reader
-	// out is what is not yet written to Options.Out.
+	// out is output that is not yet written to Options.Out.
 	out       bytes.Buffer
 	lineStart bool
 	attempt   int
 	// open is the text that is being streamed.
 	open source
-	// output is what each running tool call has printed of its output.
+	// output is the printed output of each running tool call.
 	output map[string]shownOutput
-	// indent is the indentation of the session, hang that of the further lines of a text.
+	// indent is the indentation of the session, hang that of continuation lines.
 	indent, hang string
 	wrap         wrap
 	err          error
 }
 
-// A source is what streams text: a session or a tool call, and the kind of text.
+// A source is a stream of text: of a session or a tool call, with the kind of text.
 type source struct{ id, kind string }
 
-// A shownOutput is what was printed of the output of a tool call while it ran.
+// A shownOutput is the printed output of a running tool call.
 type shownOutput struct {
 	lines int
 	// text is the beginning of the output that was printed whole.
@@ -88,32 +87,31 @@ func New(o Options) *Printer {
 	return p
 }
 
-// Write prints what is complete of the log so far, and returns the errors of Options.Out.
+// Write prints the complete lines of the log, and returns the errors of Options.Out.
 func (p *Printer) Write(log []byte) (int, error) {
 	_, _ = p.reader.Write(log) // it returns no error
 	p.flush()
 	return len(log), p.err
 }
 
-// LastTime is the time of the last event: what a reconnect reads again begins there.
+// LastTime is the time of the last event, from which a reconnect reads again.
 func (p *Printer) LastTime() time.Time { return p.reader.LastTime() }
 
 // Reconnect forgets the beginning of a line that the end of a stream cut. The line comes
 // whole when the log is read again.
 func (p *Printer) Reconnect() { p.reader.Reconnect() }
 
-// EndLog prints what the end of a pod's log cut, so that the log of the next pod begins with a line
-// of its own.
+// EndLog prints the incomplete last line of a pod's log, so that the log of the next pod begins with a new line.
 func (p *Printer) EndLog() error {
 	p.reader.EndLog()
 	p.flush()
 	return p.err
 }
 
-// Err returns the error of Options.Out, after which nothing is printed.
+// Err returns the error of Options.Out. Nothing is printed after an error.
 func (p *Printer) Err() error { return p.err }
 
-// Close prints what the end of the log cut, and ends the last line.
+// Close prints the incomplete last line of the log, and ends the line.
 func (p *Printer) Close() error {
 	_ = p.EndLog() // the error is returned below
 	p.endText()
@@ -137,7 +135,7 @@ func (p *Printer) passLine(line []byte) {
 	p.out.WriteByte('\n')
 }
 
-// warn prints the whole of what a user should notice.
+// warn prints a warning in full.
 func (p *Printer) warn(text string) {
 	const limit = 1000
 	p.endText()
@@ -239,7 +237,7 @@ func (p *Printer) styled(style, text string) {
 	p.out.WriteString(reset)
 }
 
-// flush writes the output: all of it, or with a prefix only whole lines.
+// flush writes the output: all of it, or, if lines have a prefix, only complete lines.
 func (p *Printer) flush() {
 	ready := p.out.Bytes()
 	if p.opts.Prefix != "" {

@@ -10,7 +10,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// cutLines returns the first lines of a text, each cut at a width, and says how many follow.
+// cutLines returns the first lines of a text, each cut at a width, and the number of lines left out.
 func cutLines(text string, most, width int) string {
 	lines := strings.Split(text, "\n")
 	more := len(lines) - most
@@ -29,7 +29,7 @@ func cutLines(text string, most, width int) string {
 	return strings.Join(lines, "\n")
 }
 
-// totals is what a session or a Run took.
+// totals describes the usage of a session or a Run.
 func totals(c task.Counts, u task.Usage) string {
 	var parts []string
 	if c.Steps > 0 {
@@ -49,7 +49,7 @@ func totals(c task.Counts, u task.Usage) string {
 	return " · " + strings.Join(parts, " · ")
 }
 
-// withID puts the id of a turn or call before a text. Logs of before lack some ids.
+// withID puts the id of a turn or call before a text. Logs of older runners lack some ids.
 func withID(id, text string) string {
 	if id == "" {
 		return text
@@ -64,8 +64,8 @@ func count(n int64, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// compact is JSON on one line, in the order in which it was written. The characters <, > and &,
-// which encoding/json escapes, are written as they are.
+// compact returns JSON on one line, in its original order. The characters <, > and &, which encoding/json escapes, are
+// not escaped.
 func compact(data json.RawMessage) string {
 	var out bytes.Buffer
 	if json.Compact(&out, data) != nil {
@@ -84,5 +84,5 @@ func compact(data json.RawMessage) string {
 	})
 }
 
-// escapes are the escapes in a string of JSON. An escaped backslash begins none.
+// escapes matches the escapes in a string of JSON. An escaped backslash does not begin another escape.
 var escapes = regexp.MustCompile(`\\(u[0-9a-f]{4}|.)`)

@@ -2,8 +2,7 @@ package conversation
 
 import "strings"
 
-// Cells is how many columns of a terminal a character takes at most: wide ones, as of Chinese, are
-// above U+1100.
+// Cells returns the maximum number of columns of a character: wide ones, such as Chinese, are above U+1100.
 func Cells(r rune) int {
 	const tab, firstWide = 8, 0x1100
 	switch {
@@ -77,8 +76,8 @@ func (p *Printer) putWords(style, text string) {
 	}
 }
 
-// endWord prints the word that is held back, on the next line if it does not fit. One that fits on no
-// line is cut where the line ends.
+// endWord prints the word that is held back, on the next line if it does not fit. A word that fits on no line is
+// broken.
 func (p *Printer) endWord() {
 	w := &p.wrap
 	text, word := w.blanks+w.word, w.word
@@ -114,7 +113,7 @@ func (p *Printer) breakLine() {
 	p.startLine()
 }
 
-// margin is how many columns the beginning of a line takes, and room is how many are left for words.
+// margin returns the columns before the text of a line, and room the columns that are left for words.
 func (p *Printer) margin() int { return cellsOf(p.opts.Prefix + p.indent + p.hang) }
 
 func (p *Printer) room() int {

@@ -40,7 +40,7 @@ func Files(files []lint.File) ([]lint.File, []Change) {
 	return out, changes
 }
 
-// An Unconverted is a document with objects of the API that is left as it is, because it has aliases.
+// An Unconverted is a document with objects of the API that is not converted, because it has aliases.
 type Unconverted struct {
 	File        string
 	First, Last int    // its lines
@@ -48,7 +48,7 @@ type Unconverted struct {
 	Alias       string // as it is written
 }
 
-// WithAliases returns the documents that Files leaves as they are, because they have aliases.
+// WithAliases returns the documents that Files does not convert, because they have aliases.
 func WithAliases(files []lint.File) []Unconverted {
 	var out []Unconverted
 	for _, file := range files {
@@ -112,8 +112,8 @@ var ending = regexp.MustCompile(`(?m)^\.\.\.\s*(#.*)?\r?$`)
 // convert returns the document with the names of today.
 func (d *document) convert(taken tools) ([]byte, []Change) {
 	root := d.parse()
-	// What is changed in one place would change in those of an alias. A name that is there twice has one
-	// value for this package and another for the reader: valueOf refuses it, and lint names it.
+	// A change of an anchor would also change all its aliases. If a name occurs twice, this package and the reader use
+	// different values: valueOf refuses it, and lint names it.
 	if root == nil || aliasIn(root) != nil || valueOf(root) == nil {
 		return d.data, nil
 	}
@@ -170,8 +170,8 @@ func (d *document) changeTo(root *yamlnode.Node, taken tools, blocks []string) [
 	return changes
 }
 
-// parse returns the mapping of the document; nil: it has none, is not YAML, or is not one document. Lint
-// names a second one, which a rewritten document would not have.
+// parse returns the mapping of the document; nil: it has none, is not YAML, or is not one document. Lint reports a
+// second document, which a rewritten document would lose.
 func (d *document) parse() *yamlnode.Node {
 	var root yamlnode.Node
 	if lint.SecondDocument(d.data) > 0 || yamlnode.Unmarshal(d.data, &root) != nil || root.Kind == 0 || root.Content[0].Kind != yamlnode.MappingNode {
@@ -211,10 +211,10 @@ func objectsOf(root *yamlnode.Node) []*yamlnode.Node {
 	return out
 }
 
-// errNotJSON says that a document was no JSON.
+// errNotJSON means that a document was not JSON.
 var errNotJSON = errors.New("not JSON")
 
-// asJSON writes a document that was JSON as JSON: indented, or in one line, as it was.
+// asJSON writes a document that was JSON as JSON: indented or on one line, as before.
 func asJSON(before []byte, root *yamlnode.Node) ([]byte, error) {
 	if !json.Valid(before) {
 		return nil, errNotJSON

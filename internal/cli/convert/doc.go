@@ -1,4 +1,4 @@
-// Package convert rewrites manifests that have names of fields, values or tools from before to
-// those of today. It works on the text: comments, order and all lines that need no change stay. What
-// it cannot convert without a loss it leaves as it is, and internal/cli/lint says what to write.
+// Package convert rewrites manifests with former names of fields, values or tools to current names. It works on the
+// text, so comments, order and unaffected lines are unchanged. A document that it cannot convert without a loss is
+// unchanged, and internal/cli/lint describes what to write.
 package convert

@@ -157,8 +157,8 @@ func (c *converter) renameParameters() {
 	}
 }
 
-// inputIn returns what writes input. for parameters. in a field of a Workflow: an expression, or a text with
-// expressions.
+// inputIn returns a function that writes input. instead of parameters. in a field of a Workflow: an expression, or a
+// text with expressions.
 func inputIn(path string) func(string) string {
 	for _, expression := range []string{".when", ".forEach.items", ".loop.until", ".cel"} {
 		if strings.HasSuffix(path, expression) {

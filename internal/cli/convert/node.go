@@ -8,7 +8,7 @@ import (
 	yamlnode "go.yaml.in/yaml/v3"
 )
 
-// find returns the index in Content of a name of a mapping; -1: it has none.
+// find returns the index of a name in a mapping's Content, or -1.
 func find(m *yamlnode.Node, name string) int {
 	if m == nil || m.Kind != yamlnode.MappingNode {
 		return -1
@@ -21,7 +21,7 @@ func find(m *yamlnode.Node, name string) int {
 	return -1
 }
 
-// child returns the value of a name of a mapping; nil: it has none.
+// child returns the value of a name in a mapping, or nil.
 func child(m *yamlnode.Node, name string) *yamlnode.Node {
 	if i := find(m, name); i >= 0 {
 		return m.Content[i+1]
@@ -29,7 +29,7 @@ func child(m *yamlnode.Node, name string) *yamlnode.Node {
 	return nil
 }
 
-// text returns the text of a field; empty: it has none.
+// text returns the text of a field, or an empty text.
 func text(m *yamlnode.Node, path ...string) string {
 	for _, name := range path {
 		m = child(m, name)
@@ -65,7 +65,7 @@ func scalar(value string) *yamlnode.Node {
 	return n
 }
 
-// mapping returns a mapping, written as the node beside it is.
+// mapping returns a mapping in the style of a neighboring node.
 func mapping(as *yamlnode.Node, content ...*yamlnode.Node) *yamlnode.Node {
 	return &yamlnode.Node{Kind: yamlnode.MappingNode, Tag: "!!map", Style: as.Style & yamlnode.FlowStyle, Content: content}
 }
@@ -75,7 +75,7 @@ func remove(m *yamlnode.Node, i int) {
 	m.Content = slices.Delete(m.Content, i, i+2)
 }
 
-// aliasIn returns the first node that refers to another one; nil: there is none.
+// aliasIn returns the first node that refers to another one, or nil.
 func aliasIn(n *yamlnode.Node) *yamlnode.Node {
 	if n.Kind == yamlnode.AliasNode {
 		return n
@@ -94,7 +94,7 @@ type place struct {
 	node *yamlnode.Node
 }
 
-// step returns what a place has at a name, for example tools, or tools[] for each of its items.
+// step returns the places at a name, for example tools, or tools[] for each of its items.
 func (p place) step(name string) []place {
 	name, isList := strings.CutSuffix(name, "[]")
 	path, n := strings.TrimPrefix(p.path+"."+name, "."), child(p.node, name)
@@ -111,7 +111,7 @@ func (p place) step(name string) []place {
 	return out
 }
 
-// places returns what an object has at a path such as spec.tools[].
+// places returns the places in an object at a path such as spec.tools[].
 func places(root *yamlnode.Node, path string) []place {
 	at := []place{{"", root}}
 	for name := range strings.SplitSeq(path, ".") {

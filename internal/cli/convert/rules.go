@@ -8,8 +8,8 @@ import (
 	yamlnode "go.yaml.in/yaml/v3"
 )
 
-// A rule converts a field. It changes nothing, and returns an empty text, if it could lose a value: the
-// new field is there already, or the value is not of the form that the field had.
+// A rule converts a field. If it could lose a value, it changes nothing and returns an empty text: the new field exists
+// already, or the value has an unexpected form.
 type rule struct {
 	in    string // the mappings that may have the field, for example spec.tools[]
 	field string
@@ -133,7 +133,7 @@ func rename(to string) func(*yamlnode.Node, int) string {
 	}
 }
 
-// move moves a field into a field beside it.
+// move moves a field to a neighboring field.
 func move(parent, name string) func(*yamlnode.Node, int) string {
 	return func(m *yamlnode.Node, i int) string {
 		moved := []*yamlnode.Node{scalar(name), m.Content[i+1]}
@@ -239,7 +239,7 @@ func headersToList(m *yamlnode.Node, i int) string {
 	return "headers[]: {name, value}"
 }
 
-// authToUnion converts what type selected.
+// authToUnion converts auth with a type to a union.
 func authToUnion(m *yamlnode.Node, i int) string {
 	auth := m.Content[i+1]
 	of, name, key := text(auth, "type"), child(auth, "secretName"), child(auth, "key")
@@ -286,7 +286,7 @@ func schemaToInput(m *yamlnode.Node, i int) string {
 	return "input.schema"
 }
 
-// custom stands for tools of custom runners in ofTool.
+// custom is the key for tools of custom runners in ofTool.
 const custom = ""
 
 // ofTool moves a setting of a tool into the field that its tool has for it.

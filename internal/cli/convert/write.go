@@ -9,8 +9,8 @@ import (
 	yamlnode "go.yaml.in/yaml/v3"
 )
 
-// lines are the lines of a document and where the entries of spec are in it, so that only the entries
-// that change are written anew.
+// lines has the lines of a document and the positions of the entries of spec, so that only changed entries are
+// rewritten.
 type lines struct {
 	all     []string // with their ends
 	compact bool     // lists are not indented more than their names
@@ -19,7 +19,7 @@ type lines struct {
 	end     int // the index of the first line behind spec
 }
 
-// An entry is a field of spec as it was.
+// An entry is an original field of spec.
 type entry struct {
 	key        *yamlnode.Node
 	head, text string // the comment above it, and the entry itself
@@ -64,8 +64,8 @@ func (l *lines) entryAt(i int) entry {
 	return e
 }
 
-// isBetween reports whether a line at the end of an entry belongs to none: it is blank, or a comment that
-// is not indented more than the entry.
+// isBetween reports whether a line at the end of an entry belongs to no entry: it is blank, or a comment that is not
+// indented more than the entry.
 func isBetween(line string, indent int) bool {
 	rest := strings.TrimLeft(line, " ")
 	return strings.TrimSpace(rest) == "" || strings.HasPrefix(rest, "#") && len(line)-len(rest) <= indent
@@ -73,8 +73,8 @@ func isBetween(line string, indent int) bool {
 
 var errOneLine = errors.New("spec is not written in lines of its own")
 
-// write returns the document with the entries of spec as they are now. Entries that did not change, and
-// the lines between entries, are as they were.
+// write returns the document with the current entries of spec. Unchanged entries, and the lines between entries, keep
+// their text.
 func (l *lines) write() ([]byte, error) {
 	if l.spec == nil || len(l.entries) == 0 {
 		return nil, errOneLine
@@ -109,7 +109,7 @@ func (l *lines) write() ([]byte, error) {
 
 func linesIn(text string) []string { return slices.Collect(strings.Lines(text)) }
 
-// whole returns the document written anew.
+// whole returns the whole document rewritten.
 func (l *lines) whole(root *yamlnode.Node) ([]byte, error) {
 	for _, e := range l.entries {
 		e.key.HeadComment = e.head

@@ -45,7 +45,7 @@ func split(file File) []*document {
 	return documents
 }
 
-// parse reads the document. A finding says that it is not YAML.
+// parse parses the document, or returns a finding that it is not YAML.
 func (d *document) parse() *Finding {
 	var root yamlnode.Node
 	switch err := yamlnode.Unmarshal(d.data, &root); {
@@ -70,9 +70,9 @@ func (d *document) parse() *Finding {
 
 const secondDocument = "kubectl reads no document here: write --- on a line of its own before each document, and nothing else on this line"
 
-// SecondDocument returns the line at which text between separators, as kubectl splits files, has the
-// separator of YAML again: as in --- {kind: Agent}, which kubectl refuses, or behind the end of the document
-// (...), which it ignores. 0: there is none.
+// SecondDocument returns the line of a second YAML document within a document, as kubectl splits files, or 0: a
+// separator as in --- {kind: Agent}, which kubectl refuses, or text after the end of the document (...), which kubectl
+// ignores.
 func SecondDocument(data []byte) int {
 	line, hasEnded := 0, false
 	for text := range bytes.Lines(data) {
@@ -115,7 +115,7 @@ func (d *document) syntaxError(err error) *Finding {
 	return &Finding{File: d.file, Line: d.first + line - 1, Severity: Error, Message: text, RefusedBy: APIServer}
 }
 
-// IsText reports whether data is a text that may be YAML: in UTF-8, or in UTF-16 with its mark.
+// IsText reports whether data is text that can be YAML: in UTF-8, or in UTF-16 with a byte order mark.
 func IsText(data []byte) bool {
 	isUTF16 := bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff"))
 	return isUTF16 || utf8.Valid(data) && bytes.IndexByte(data, 0) < 0
@@ -163,7 +163,7 @@ func (d *document) objects() []*object {
 // A position is where a field is: its name, if it has one, and its value.
 type position struct{ key, value *yamlnode.Node }
 
-// maxDepth bounds the depth of a document: an alias may be within its own anchor.
+// maxDepth bounds the depth of a document, because an alias may be within its own anchor.
 const maxDepth = 64
 
 // indexNodes returns the nodes of a value by their paths.
@@ -183,8 +183,8 @@ func indexNodes(root *yamlnode.Node) map[string]position {
 	return out
 }
 
-// eachChild calls a function for the members of a mapping, with those that << merges into it
-// first, and for the items of a sequence, which have names such as [0].
+// eachChild calls a function for the members of a mapping, beginning with the members that << merges into it, and for
+// the items of a sequence, which have names such as [0].
 func eachChild(n *yamlnode.Node, visit func(name string, key, value *yamlnode.Node)) {
 	switch n.Kind {
 	case yamlnode.SequenceNode:

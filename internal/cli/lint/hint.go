@@ -13,7 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// withHint returns the message of a problem with what to do, if that is known.
+// withHint returns the message of a problem with what to do, if known.
 func (o *object) withHint(p problem) string {
 	switch p.kind {
 	case unknownField:
@@ -70,7 +70,7 @@ func (o *object) booleanName(path string) string {
 	return ""
 }
 
-// maxPlaces is the most fields of one name that a hint lists.
+// maxPlaces is the maximum number of fields with one name that a hint lists.
 const maxPlaces = 3
 
 // elsewhere returns the fields of spec that have a name.
@@ -94,7 +94,7 @@ func elsewhere(root *schema.Structural, name string) []string {
 	return out
 }
 
-// splitPath returns the path of what contains a field, and its name.
+// splitPath splits the path of a field into its parent and its name.
 func splitPath(path string) (parent, name string) {
 	cut := strings.LastIndexByte(path, '.')
 	if cut < 0 {
@@ -103,7 +103,7 @@ func splitPath(path string) (parent, name string) {
 	return path[:cut], path[cut+1:]
 }
 
-// schemaAt returns the schema of a field; nil: it has none.
+// schemaAt returns the schema of a field, or nil.
 func schemaAt(s *schema.Structural, path string) *schema.Structural {
 	for name := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '.' || r == '[' }) {
 		if strings.HasSuffix(name, "]") {
@@ -120,7 +120,7 @@ func schemaAt(s *schema.Structural, path string) *schema.Structural {
 	return s
 }
 
-// fieldSchema returns the schema of a field of the object; nil: it has none.
+// fieldSchema returns the schema of a field of the object, or nil.
 func (o *object) fieldSchema(path string) *schema.Structural {
 	of, err := schemaOf(o.kind())
 	if err != nil || of == nil {
@@ -129,7 +129,7 @@ func (o *object) fieldSchema(path string) *schema.Structural {
 	return schemaAt(of.structural, path)
 }
 
-// hintForType says to put a value into quotes if YAML reads it as another type.
+// hintForType suggests quotes around a value that YAML reads as another type.
 func (o *object) hintForType(p problem) string {
 	node := o.nodes[p.path].value
 	if node == nil {
@@ -149,7 +149,7 @@ func (o *object) hintForType(p problem) string {
 	return ": " + instead
 }
 
-// hintByForm says how to write a value in the form that the schema has: the name alone, a list, or fields.
+// hintByForm describes the form of a value in the schema: the name only, a list, or fields.
 func (o *object) hintByForm(p problem, node *yamlnode.Node) string {
 	_, name := splitPath(p.path)
 	isScalar := node.Kind == yamlnode.ScalarNode && node.Tag != "!!null" && len(node.Value) <= maxShown
@@ -166,11 +166,11 @@ func (o *object) hintByForm(p problem, node *yamlnode.Node) string {
 	return ""
 }
 
-// maxFields is the most fields of an object that a hint lists.
+// maxFields is the maximum number of fields that a hint lists.
 const maxFields = 8
 
-// enumValue returns the value of the field's enum that equals value but for its case, or that YAML reads
-// as the same boolean. Without such a value it returns value.
+// enumValue returns the value of the field's enum that differs from value only in case, or that YAML reads as the same
+// boolean. Otherwise it returns value.
 func (o *object) enumValue(path, value string) string {
 	at := o.fieldSchema(path)
 	if at == nil || at.ValueValidation == nil {
@@ -214,7 +214,7 @@ func sameType(value any, node *yamlnode.Node) bool {
 	}
 }
 
-// builtinWithTool returns the built-in that has a tool of another name; empty: there is none.
+// builtinWithTool returns the built-in that has a tool of another name, or an empty name.
 func builtinWithTool(tool string) string {
 	for name, b := range task.Builtins {
 		hasTool := slices.ContainsFunc(b.Tools, func(t string) bool { return strings.EqualFold(t, tool) || task.ToolName(t, 1) == tool })

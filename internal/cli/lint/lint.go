@@ -14,7 +14,7 @@ type File struct {
 	Data []byte
 }
 
-// A Severity says whether an object is refused.
+// A Severity is whether an object is refused.
 type Severity string
 
 // The severities.
@@ -32,15 +32,15 @@ type Finding struct {
 	Name     string   `json:"name,omitempty"`
 	Path     string   `json:"path,omitempty"` // of the field, for example spec.tools[0].builtin
 	Message  string   `json:"message"`
-	// RefusedBy says who refuses the object, if it is an error.
+	// RefusedBy is the component that refuses the object, for an error.
 	RefusedBy Refuser `json:"refusedBy,omitempty"`
 }
 
 // A Refuser is a part of the cluster that refuses an object.
 type Refuser string
 
-// What refuses an object: the API server when it is created, or the operator, so that it does not
-// become Ready or, if it is a Run, fails.
+// The components that refuse objects: the API server when an object is created, or the operator, so that the object
+// does not become Ready or, if it is a Run, fails.
 const (
 	APIServer Refuser = "APIServer"
 	Operator  Refuser = "Operator"
@@ -54,7 +54,7 @@ type Skipped struct {
 	Name string `json:"name"`
 }
 
-// A Report is what was found in some files.
+// A Report has the findings about some files.
 type Report struct {
 	Findings []Finding `json:"findings"`
 	Skipped  []Skipped `json:"notChecked"`
@@ -72,8 +72,8 @@ func (r *Report) Count(s Severity) int {
 	return n
 }
 
-// Files checks files, each with what the others have; now is when Schedules begin. An error means
-// that a CRD or a policy of this program cannot be read.
+// Files checks files together; now is the time for Schedules. An error means that a CRD or a policy of this program
+// cannot be read.
 func Files(ctx context.Context, files []File, now time.Time) (*Report, error) {
 	l := linter{report: &Report{Findings: []Finding{}, Skipped: []Skipped{}}, now: now}
 	if err := l.check(ctx, files); err != nil {
@@ -110,8 +110,7 @@ func (l *linter) check(ctx context.Context, files []File) error {
 	return nil
 }
 
-// each returns the errors that errors.Join joined, or the error itself: each is a finding on a line of its
-// own.
+// each returns the errors that errors.Join joined, or the error itself: each is a separate finding.
 func each(err error) []error {
 	switch joined, is := err.(interface{ Unwrap() []error }); {
 	case err == nil:
@@ -127,7 +126,7 @@ func each(err error) []error {
 	}
 }
 
-// A linter collects the objects of all files and what is found in them.
+// A linter collects the objects of all files and the findings.
 type linter struct {
 	report  *Report
 	files   []string // their names, in order
@@ -203,8 +202,8 @@ func (l *linter) checkObject(ctx context.Context, o *object) error {
 	return nil
 }
 
-// withoutConsequences removes what follows from a value of a wrong type: that it is not one of
-// the supported values, and that the fields in it are unknown.
+// withoutConsequences removes problems that follow from a value of a wrong type: that it is not a supported value, and
+// that its fields are unknown.
 func withoutConsequences(problems []problem) []problem {
 	within := func(p problem) bool {
 		return slices.ContainsFunc(problems, func(of problem) bool {

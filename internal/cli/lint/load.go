@@ -21,7 +21,7 @@ type Objects struct {
 	Toolsets map[string]*v1alpha1.Toolset
 	// Runs are in the order of the files, and may have no name.
 	Runs []*v1alpha1.Run
-	// Secrets have what the API server makes of stringData.
+	// Secrets have the data that the API server makes of stringData.
 	Secrets map[string]*corev1.Secret
 }
 

@@ -14,8 +14,8 @@ var (
 	leadingObject = regexp.MustCompile(`^(Model|Agent|Toolset|Workflow) "([^"]+)"`)
 )
 
-// locate returns the field of which a message of the operator begins to speak, and the message
-// without it. The path is empty if the message names no field that the object has.
+// locate returns the field at the beginning of a message of the operator, and the rest of the message. The path is
+// empty if the message begins with no field of the object.
 func (o *object) locate(message string) (path, rest string) {
 	rest = message
 	bases := []string{"", "spec."}

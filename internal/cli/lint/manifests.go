@@ -63,7 +63,7 @@ func TextOf(f Finding) string {
 	return strings.Join(append(parts, f.Message), ": ")
 }
 
-// sayChecked counts what a report without errors is about.
+// sayChecked prints the number of checked objects if there are no errors.
 func (l Reader) sayChecked(r *Report) {
 	others := ""
 	if n := len(r.Skipped); n > 0 {

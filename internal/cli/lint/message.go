@@ -14,7 +14,7 @@ var (
 	indexed   = regexp.MustCompile(`\.(\d+)(\.|$)`)
 )
 
-// maxShown is the most characters of a wrong value in a message.
+// maxShown is the maximum number of characters of a wrong value in a message.
 const maxShown = 60
 
 // problemOf turns an error of the API server into a problem. It leaves out the path, which is

@@ -13,7 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/docs/reference"
 )
 
-// A renamed is a field of another tool, or from before v0.1.0, and what to write instead.
+// A renamed is a field of another tool, or of a version before v0.1.0, with its replacement.
 type renamed struct {
 	path    string         // without spec, for example tools[].hosts
 	value   any            // as the page shows it; nil: it shows none
@@ -22,7 +22,7 @@ type renamed struct {
 	to      successor
 }
 
-// A successor is the field in place of another, and its value as a page shows it.
+// A successor is the replacement of a field, and its value as a page shows it.
 type successor struct {
 	name  string // absolute, as spec.inference, or of a field beside the other
 	value any    // nil: the page shows none
@@ -71,7 +71,7 @@ func readRow(row, verb string) []renamed {
 	return out
 }
 
-// successorIn returns the field that a cell of a page names; none: it names none, or several.
+// successorIn returns the field in a cell of a page; none if it names none or several.
 func successorIn(cell string) successor {
 	spans := codeSpan.FindAllStringSubmatch(cell, -1)
 	var content any
@@ -123,9 +123,9 @@ func readSnippet(snippet, instead string) []renamed {
 
 var index = regexp.MustCompile(`\[\d+\]`)
 
-// insteadOf returns what to write instead of a field; empty: the pages do not say it. Of
-// several rows that match, it is the one whose path is longest and which has most of the values
-// beside the field. A field that exists counts only if its value is as a page shows it.
+// insteadOf returns the replacement of a field; empty: the pages have none. Of several matching rows, the one with the
+// longest path counts, then the one with the most matching neighboring values. For an existing field, the value must
+// match, too.
 func (o *object) insteadOf(path string, matches func(renamed) bool) string {
 	return o.rowFor(path, matches).instead
 }
@@ -150,7 +150,7 @@ func (o *object) rowFor(path string, matches func(renamed) bool) renamed {
 	return row
 }
 
-// setToo says what to do with a field whose successor has a value already; empty: it has none.
+// setToo returns what to do with a field whose replacement has a value already, or an empty text.
 func (o *object) setToo(path string, to successor) string {
 	_, was := splitPath(path)
 	at, value := pathOf(to.name, path), to.value
@@ -177,8 +177,8 @@ func (o *object) setToo(path string, to successor) string {
 	}
 }
 
-// pathOf returns the path of the field in place of another. It is empty if the page does not say which item
-// of a list has it.
+// pathOf returns the path of the replacement of a field. It is empty if the page does not show which item of a list has
+// it.
 func pathOf(name, other string) string {
 	parent, _ := splitPath(other)
 	rest, isAbsolute := strings.CutPrefix(name, "spec.")
@@ -203,7 +203,7 @@ func areCollections(a, b *yamlnode.Node) bool {
 	return a != nil && b != nil && a.Kind == b.Kind && (a.Kind == yamlnode.MappingNode || a.Kind == yamlnode.SequenceNode)
 }
 
-// sameBeside counts the values beside a field that are those of a row.
+// sameBeside counts neighboring values that equal those of a row.
 func (o *object) sameBeside(path string, r renamed) int {
 	parent, _ := splitPath(path)
 	n := 0

@@ -27,7 +27,7 @@ type object struct {
 	explained    map[string]bool // fields of which a finding says that a comma cut a text
 }
 
-// A problem is what is wrong with a field. The path is empty if it is the object.
+// A problem is an error in a field. The path is empty if it is about the object.
 type problem struct {
 	path, message string
 	kind          problemKind
@@ -72,7 +72,7 @@ func (o *object) kind() string { return text(o.content, "kind") }
 
 func (o *object) namespace() string { return text(o.content, "metadata", "namespace") }
 
-// name returns the name, or what a generated name begins with.
+// name returns the name, or the prefix of a generated name.
 func (o *object) name() string {
 	if name := text(o.content, "metadata", "name"); name != "" {
 		return name
@@ -93,9 +93,9 @@ func text(content map[string]any, path ...string) string {
 	return s
 }
 
-// isOurs is whether an object is checked. One without apiVersion may be meant to be ours, and one of
-// our kinds in a group that is spelled like ours or in one of Kubernetes, which has none of our kinds.
-// Groups of other products have: argoproj.io has a Workflow.
+// isOurs reports whether an object is checked. An object without apiVersion may be meant as ours, and so may one of our
+// kinds in a group with a similar name or in a group of Kubernetes, which has none of our kinds. Other products do have
+// such kinds: argoproj.io has a Workflow.
 func (o *object) isOurs() bool {
 	apiVersion := text(o.content, "apiVersion")
 	if apiVersion != "" {

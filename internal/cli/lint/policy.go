@@ -141,8 +141,8 @@ func compilePolicy(p *admissionregistrationv1.ValidatingAdmissionPolicy) (policy
 	return out, errors.Join(errors.Join(out.conditions.CompilationErrors()...), errors.Join(out.validations.CompilationErrors()...), errors.Join(out.messages.CompilationErrors()...))
 }
 
-// checkPolicies evaluates the policies for a user who creates an object and has no rights of
-// the operator. An object that names a user is created by this user.
+// checkPolicies evaluates the policies for a user without the operator's permissions who creates an object. If the
+// object names a user, that user creates it.
 func checkPolicies(ctx context.Context, o *object) ([]problem, error) {
 	all, err := policies()
 	if err != nil {
@@ -180,7 +180,7 @@ func request(o *object, resource string) *admission.VersionedAttributes {
 	}
 }
 
-// check returns what the policy refuses.
+// check returns the problems for which the policy refuses the object.
 func (p *policy) check(ctx context.Context, of *admission.VersionedAttributes) ([]problem, error) {
 	request := cel.CreateAdmissionRequest(of.Attributes, metav1.GroupVersionResource(of.GetResource()), metav1.GroupVersionKind(of.VersionedKind))
 	evaluate := func(e cel.ConditionEvaluator, bindings cel.OptionalVariableBindings) ([]cel.EvaluationResult, error) {
@@ -228,7 +228,7 @@ func messageOf(r cel.EvaluationResult, otherwise string) string {
 	return strings.TrimSpace(otherwise)
 }
 
-// noRights authorizes nothing.
+// noRights allows nothing.
 type noRights struct{}
 
 func (noRights) Authorize(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {

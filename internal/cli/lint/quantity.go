@@ -5,15 +5,14 @@ import (
 	"strings"
 )
 
-// quantityPattern is a part of the pattern by which the API server checks quantities. Its message is the
-// pattern, which says nothing to a user.
+// quantityPattern is a part of the API server's pattern for quantities. Its error message is only the pattern, which
+// does not help users.
 const quantityPattern = `[numkMGTPE]`
 
 // writtenQuantity matches a number and the first letter of a unit.
 var writtenQuantity = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) *([kKmMgGtT])?`)
 
-// quantityMessage returns the message of a value that is no quantity, with the one that it may be meant
-// to be: 10Gi for 10GB.
+// quantityMessage returns the message for an invalid quantity, with the likely intended one: 10Gi for 10GB.
 func quantityMessage(path, value string) string {
 	const must = "must be a quantity: write "
 	m := writtenQuantity.FindStringSubmatch(value)

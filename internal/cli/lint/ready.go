@@ -18,8 +18,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
-// checkReady checks an object that the API server accepts as the operator does: whether it is
-// Ready or, if it is a Run, can begin.
+// checkReady checks an object that the API server accepts with the checks of the operator: whether it is Ready or, if
+// it is a Run, can start.
 func (l *linter) checkReady(ctx context.Context, o *object) error {
 	l.warnOfMissing(o)
 	if problem := specsize.Problem(o.content["spec"]); problem != "" && o.kind() != "Run" {
@@ -67,7 +67,7 @@ func (l *linter) checkReady(ctx context.Context, o *object) error {
 	}
 }
 
-// withPolicyProblems adds the errors of further rules to the error by which an Agent is not Ready.
+// withPolicyProblems adds the errors of further rules to the error for which an Agent is not Ready.
 func withPolicyProblems(err error, problems []string) error {
 	for _, p := range problems {
 		if err == nil || p != err.Error() {
@@ -125,7 +125,7 @@ func (l *linter) revisionOf(ctx context.Context, a *v1alpha1.Agent) (*snapshot.R
 	return snapshot.Of(a, objects)
 }
 
-// withObjects returns a copy of an Agent, with what it reaches in the files.
+// withObjects returns a copy of an Agent, with the objects of the files that it refers to.
 func (l *linter) withObjects(ctx context.Context, a *v1alpha1.Agent) (*v1alpha1.Agent, snapshot.Objects, error) {
 	r, a := l.reader(), a.DeepCopy()
 	objects, err := refs.OfAgent(ctx, r.read, a)
@@ -135,8 +135,8 @@ func (l *linter) withObjects(ctx context.Context, a *v1alpha1.Agent) (*v1alpha1.
 	return a, objects, err
 }
 
-// workflowOf returns the revision of a Workflow; an error if it is not Ready, nil if something
-// that its nodes name is not in the files: the types of its expressions are unknown then.
+// workflowOf returns the revision of a Workflow. It returns an error if the Workflow is not Ready, and nil if the files
+// lack an object that its nodes name: then the types of its expressions are unknown.
 func (l *linter) workflowOf(ctx context.Context, w *v1alpha1.Workflow) (*workflow.Revision, error) {
 	r := l.reader()
 	objects, err := workflow.From(ctx, r.read, w)
@@ -165,7 +165,7 @@ func (l *linter) checkSchedule(ctx context.Context, s *v1alpha1.Schedule) error 
 	return errors.Join(c.Check(l.now), within("spec.runTemplate.", l.checkRun(ctx, templateRun(s))))
 }
 
-// within prepends where a Run is to the path with which a message begins.
+// within adds the path of a Run to the path at the beginning of a message.
 func within(path string, err error) error {
 	if err == nil {
 		return nil
@@ -238,7 +238,7 @@ func (l *linter) checkWorkflowRun(ctx context.Context, run *v1alpha1.Run) error 
 	return asError(v.CheckCost(run.Spec.Limits))
 }
 
-// get reads an object of the files; false: it is not there, or has errors.
+// get reads an object of the files; false: it does not exist, or has errors.
 func (l *linter) get(ctx context.Context, namespace, name string, into refs.Object) bool {
 	o := l.find(kindOf(into), namespace, name)
 	return o != nil && !o.invalid && l.reader().read(ctx, types.NamespacedName{Namespace: namespace, Name: name}, into) == nil

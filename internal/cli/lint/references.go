@@ -60,8 +60,7 @@ func (l *linter) warnOfMissing(o *object) {
 	})
 }
 
-// find returns an object of the files; nil: it is not there. A manifest without a namespace is
-// applied to any.
+// find returns an object of the files, or nil. A manifest without a namespace matches any namespace.
 func (l *linter) find(kind, namespace, name string) *object {
 	if o := l.byName[objectName{kind, namespace, name}]; o != nil {
 		return o
@@ -72,7 +71,7 @@ func (l *linter) find(kind, namespace, name string) *object {
 // An objectName identifies an object.
 type objectName struct{ kind, namespace, name string }
 
-// index indexes the objects by name, and warns of those that are there twice.
+// index indexes the objects by name, and warns about duplicates.
 func (l *linter) index() {
 	l.byName = map[objectName]*object{}
 	for _, o := range l.objects {
@@ -88,12 +87,11 @@ func (l *linter) index() {
 	}
 }
 
-// A reader reads the objects of the files, for the functions of the operator. Of an Agent, Model
-// or Toolset that is not there it returns one that is valid: the findings are then about what is
-// in the files.
+// A reader reads the objects of the files, for the functions of the operator. For a missing Agent, Model or Toolset it
+// returns a valid one, so that findings are only about the objects in the files.
 type reader struct {
 	linter *linter
-	// missing has the Agents that are not in the files. They may have any tool and any input.
+	// missing has the Agents that are not in the files. They may have any tools and any input.
 	missing map[string]bool
 }
 
@@ -134,8 +132,8 @@ func kindOf(o refs.Object) string {
 	}
 }
 
-// allowAnyTool lets Agents name tools that nothing in the files has, because Agents that are
-// missing may have them: a runner image may have any.
+// allowAnyTool lets Agents name tools that no object in the files has, because missing Agents may have them, and custom
+// runner images may have any.
 func (r *reader) allowAnyTool(agent *v1alpha1.Agent, agents map[string]*v1alpha1.Agent) {
 	known := true
 	for name := range agents {

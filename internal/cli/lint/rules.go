@@ -32,7 +32,7 @@ func (l *linter) checkRulesOfInvalid(ctx context.Context, o *object) {
 	}
 }
 
-// isIn returns whether a path is that of a field or below it.
+// isIn returns a function that reports whether a path is a field or below it.
 func isIn(field string) func(path string) bool {
 	return func(path string) bool {
 		rest, is := strings.CutPrefix(path, field)

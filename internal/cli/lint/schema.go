@@ -28,8 +28,8 @@ import (
 // kinds are the kinds of the API.
 var kinds = []string{"Agent", "Decision", "Model", "Run", "Schedule", "Toolset", "Workflow"}
 
-// A kindSchema is the compiled schema of a kind. To compile one takes about a tenth of a
-// second, so that only those that are needed are.
+// A kindSchema is the compiled schema of a kind. Compiling one takes about a tenth of a second, so only needed ones are
+// compiled.
 type kindSchema struct {
 	structural *schema.Structural
 	validator  validation.SchemaValidator
@@ -133,9 +133,8 @@ func removeBadMetadata(content map[string]any) []problem {
 	return out
 }
 
-// validate validates a decoded object and evaluates the rules, as the API server does when it
-// is created. What is missing is not reported if an unknown field, or a name that is not a
-// string, may be meant to be it.
+// validate validates a decoded object and evaluates its rules, as the API server does at creation. A missing field is
+// not reported if an unknown field, or a name that is not a string, may be intended as that field.
 func (s *kindSchema) validate(ctx context.Context, o *object) []problem {
 	if o.decoded == nil {
 		return nil
@@ -170,7 +169,7 @@ func unique(all []problem) []problem {
 	return out
 }
 
-// generatedSuffix stands for the end of a generated name.
+// generatedSuffix is used as the end of a generated name.
 const generatedSuffix = "x7k2p"
 
 func (o *object) validateMetadata() field.ErrorList {

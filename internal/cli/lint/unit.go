@@ -7,11 +7,11 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 )
 
-// A unit is a type of the API whose values have a unit. Its pattern tells which it is.
+// A unit is a type of the API whose values have a unit. It is recognized by its pattern.
 type unit struct {
 	pattern string
 	must    string
-	// write returns what to write in place of a value.
+	// write returns the corrected value.
 	write func(value string) string
 }
 
@@ -42,7 +42,7 @@ var units = []unit{
 	{`^[1-9][0-9]{0,11}(k|M|G)?$`, "must be a positive number of tokens", func(string) string { return ": write 500k or 2M" }},
 }
 
-// unitOf returns the unit with a pattern; nil: there is none.
+// unitOf returns the unit with a pattern, or nil.
 func unitOf(pattern string) *unit {
 	for i := range units {
 		if units[i].pattern == pattern {
@@ -52,7 +52,7 @@ func unitOf(pattern string) *unit {
 	return nil
 }
 
-// unitOfField returns the unit of the values of a field; nil: they have none.
+// unitOfField returns the unit of the values of a field, or nil.
 func unitOfField(at *schema.Structural) *unit {
 	if at == nil || at.ValueValidation == nil {
 		return nil
@@ -60,8 +60,8 @@ func unitOfField(at *schema.Structural) *unit {
 	return unitOf(at.ValueValidation.Pattern)
 }
 
-// unitMessage returns the message of a value that does not match the pattern of its unit, which says
-// nothing to a user; empty: the error is another one.
+// unitMessage returns the message for a value that does not match the pattern of its unit, because the pattern does not
+// help users; empty: the error is another one.
 func unitMessage(detail, value string) string {
 	m := patternError.FindStringSubmatch(detail)
 	if m == nil {

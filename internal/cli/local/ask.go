@@ -22,8 +22,7 @@ import (
 // errRunnerEnded ends a question to the user.
 var errRunnerEnded = errors.New("the Run has ended")
 
-// ask asks the user, and writes the answer to the signals of the runner. Where there is no
-// terminal it denies.
+// ask asks the user, and writes the answer to the signals of the runner. Without a terminal it denies.
 func (w *watch) ask(p events.Pending) error {
 	if !w.run.Interactive() {
 		return w.denyUnseen(p)
@@ -39,7 +38,7 @@ func (w *watch) ask(p events.Pending) error {
 	return w.askLine(p, read)
 }
 
-// hasEnded reports whether nobody is to be asked any more.
+// hasEnded reports whether no further requests can be asked.
 func (w *watch) hasEnded(err error) bool {
 	return errors.Is(err, errRunnerEnded) || w.ctx.Err() != nil
 }
@@ -96,7 +95,7 @@ func (w *watch) askForm(p events.Pending, f requests.Form, read func(string) (st
 	}
 }
 
-// decided returns the Decision of a line; false: it is none.
+// decided returns the Decision of a line, or false.
 func decided(p events.Pending, line string) (task.Decision, bool) {
 	d := task.Decision{Request: p.ID, Type: string(v1alpha1.DecisionApprove), Digest: p.Digest}
 	switch {
@@ -112,8 +111,7 @@ func decided(p events.Pending, line string) (task.Decision, bool) {
 	return d, false
 }
 
-// denyUnseen denies a request that nobody can be asked. A question has no such answer, so the
-// Run is stopped.
+// denyUnseen denies a request that cannot be asked. A question cannot be denied, so the Run is stopped.
 func (w *watch) denyUnseen(p events.Pending) error {
 	question := untrusted.Line(p.Question, 300)
 	if p.Kind != requests.KindApproval {
@@ -128,7 +126,7 @@ func (w *watch) denyUnseen(p events.Pending) error {
 	})
 }
 
-// send adds a Decision to the signals. Without By it is one of the user of this machine, who is in every group.
+// send adds a Decision to the signals. Without By its author is the user of this machine, who is in every group.
 func (w *watch) send(d task.Decision) error {
 	d.Name, d.By = fmt.Sprintf("decision-%d", len(w.sent.Decisions)+1), cmp.Or(d.By, localUser())
 	w.sent.Decisions = append(w.sent.Decisions, d)

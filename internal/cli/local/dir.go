@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// systemDirectories belong to the system, as the Filesystem Hierarchy Standard has them. An agent that
-// works there could change what starts the machine, or who may log in.
+// systemDirectories belong to the system, according to the Filesystem Hierarchy Standard. An agent that works there
+// could change how the machine starts, or who can log in.
 var systemDirectories = []string{
 	"/boot", "/dev", "/etc", "/proc", "/run", "/sys", "/usr",
 	"/bin", "/lib", "/lib32", "/lib64", "/libx32", "/sbin", // most systems have them in /usr
@@ -17,8 +17,7 @@ var systemDirectories = []string{
 // as images of containers have it, and files in memory.
 var usersDirectories = []string{"/dev/shm", "/usr/local/src", "/usr/src"}
 
-// systemDirectory returns the system directory that a real path is in, or that is in it; empty: there
-// is none.
+// systemDirectory returns the system directory that contains a real path or is within it, or an empty text.
 func systemDirectory(dir string) string {
 	if slices.ContainsFunc(usersDirectories, func(of string) bool { return isInside(of, dir) }) {
 		return ""

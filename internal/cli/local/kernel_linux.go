@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// landlockVersion returns the version of Landlock of this kernel; 0: it has none.
+// landlockVersion returns the version of Landlock of this kernel; 0: none.
 func landlockVersion() int {
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {

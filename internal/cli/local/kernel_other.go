@@ -4,7 +4,7 @@ package local
 
 import "os/exec"
 
-// thisKernel returns none of what confines commands: only Linux has it.
+// thisKernel returns a kernel without confinement: only Linux has it.
 func thisKernel() kernel { return kernel{} }
 
 // isWritable is asked on Linux only.

@@ -29,8 +29,7 @@ type process struct {
 	commands, unconfined bool
 }
 
-// sandbox returns the command of the sandbox. Of the environment it has only what commands
-// may know.
+// sandbox returns the command of the sandbox. Its environment has only variables that commands may read.
 func (p process) sandbox(log io.Writer) *exec.Cmd {
 	c := exec.Command(p.program) //nolint:noctx // a canceled context asks the runner to end first
 	c.Args = []string{"sandbox", "serve", "-socket=" + p.place.socket(), "-protect=" + p.place.sandbox, "-workspace=" + p.dir, "-home=" + p.place.home(), "-temp=" + p.place.temp()}
@@ -208,8 +207,8 @@ func (r Run) newWatch(ctx context.Context, p process, name string) (*watch, erro
 	return w, nil
 }
 
-// read shows events until the runner closes its output. The output is read while the user is
-// asked, too: a runner drops events that it cannot write, and with them what it asks.
+// read shows events until the runner closes its output. It reads the output also while the user is asked, because a
+// runner drops events that it cannot write, requests included.
 func (w *watch) read(output io.Reader) error {
 	defer w.showStatus()()
 	lines := terminal.ReadLines(output)
@@ -227,7 +226,7 @@ func (w *watch) read(output io.Reader) error {
 	}
 }
 
-// act does what an event asks for.
+// act handles an event.
 func (w *watch) act(line []byte) error {
 	var e events.Line
 	_ = json.Unmarshal(line, &e) // a line that is no event has no type

@@ -153,15 +153,14 @@ func contains(dir, path string) bool {
 
 // A kernel has the properties of the running kernel that decide how commands are confined.
 type kernel struct {
-	// landlock is the version of Landlock; 0: it has none.
+	// landlock is the version of Landlock; 0: none.
 	landlock int
-	// closed means that a program may not read the memory of its child processes, so that the
-	// sandbox cannot see to which address a command connects.
+	// closed means that a program may not read the memory of its child processes, so that the sandbox cannot see the
+	// address to which a command connects.
 	closed bool
 }
 
-// confinement returns what the user must know of how commands are confined, or why they
-// cannot be.
+// confinement returns what the user must know about the confinement of commands, or why they cannot be confined.
 func (r Run) confinement(commands bool, dir string, k kernel) ([]string, error) {
 	switch {
 	case !commands:

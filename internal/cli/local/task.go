@@ -29,7 +29,7 @@ type runnerInput struct {
 	Snapshot task.Snapshot                `json:"snapshot"`
 	Secrets  map[string]map[string]string `json:"secrets,omitempty"`
 
-	// notes say what differs from a cluster.
+	// notes describe differences from a cluster.
 	notes []string
 }
 
@@ -218,7 +218,7 @@ func refuseLocally(v *snapshot.Revision) error {
 	return nil
 }
 
-// adapt changes what is different on this machine.
+// adapt adapts an Agent to this machine.
 func (t *runnerInput) adapt(agent *v1alpha1.Agent, dir string) {
 	if t.Snapshot.Workspace.Git != nil || len(t.Snapshot.Workspace.Files) > 0 {
 		t.Snapshot.Workspace = task.Source{}
@@ -237,8 +237,7 @@ func (t *runnerInput) adapt(agent *v1alpha1.Agent, dir string) {
 	}
 }
 
-// A secretSource finds the values of keys. They come from --secret, from the Secrets of the
-// files, and from --model-key, in this order, and from nowhere else.
+// A secretSource finds the values of keys: in --secret, then in the Secrets of the files, then in --model-key.
 type secretSource struct {
 	given    map[string]string // of --secret, by NAME/KEY
 	files    map[string]*corev1.Secret
@@ -277,7 +276,7 @@ func (r Run) secrets(s task.Snapshot, objects *lint.Objects) (map[string]map[str
 	return out, nil
 }
 
-// find returns the value of a key; false: nothing has it.
+// find returns the value of a key; false: there is none.
 func (f secretSource) find(k task.SecretKey) (string, bool, error) {
 	if value, found := f.given[k.Secret+"/"+k.Key]; found {
 		return value, true, nil

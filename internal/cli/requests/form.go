@@ -22,7 +22,7 @@ import (
 type Form struct {
 	Schema json.RawMessage
 	fields []formField
-	// Single is whether the value is that of the only field, and no object.
+	// Single is whether the value is the value of the only field, and not an object.
 	Single bool
 }
 
@@ -34,7 +34,7 @@ type formField struct {
 	about    fieldSchema
 }
 
-// fieldSchema is what a form shows of the schema of a value.
+// fieldSchema is the part of a value's schema that a form shows.
 type fieldSchema struct {
 	Type        any               `json:"type"`
 	Enum        []json.RawMessage `json:"enum"`
@@ -165,7 +165,7 @@ func isObject(text string) bool {
 	return strings.HasPrefix(strings.TrimSpace(text), "{") && json.Valid([]byte(text))
 }
 
-// typed returns a text as the value of a field, or as it is if it does not fit.
+// typed returns a text as a value of the field's type, or as a string if it is not one.
 func (f Form) typed(i int, text string) string {
 	field := f.fields[i]
 	if value, err := field.value(text); err == nil {
@@ -267,7 +267,7 @@ func (a FormAsker) Ask(f Form) (string, error) {
 // isNeeded reports whether the form cannot be sent without the field.
 func (f formField) isNeeded() bool { return f.required && f.about.Default == nil }
 
-// show prints what a field means, and what can be chosen, each line behind a bar.
+// show prints the meaning and the choices of a field, each line after a bar.
 func (a FormAsker) show(f formField) {
 	lines := slices.DeleteFunc([]string{f.about.Title, f.about.Description}, func(s string) bool { return s == "" })
 	for i, choice := range f.about.Enum {
@@ -280,10 +280,10 @@ func (a FormAsker) show(f formField) {
 	terminal.Block(a.Out, title, strings.Join(lines, "\n"))
 }
 
-// maxShownName bounds what is shown of the name of a field, in bytes.
+// maxShownName bounds how much is shown of the name of a field, in bytes.
 const maxShownName = 60
 
-// question is what the user reads before the value is typed.
+// question is the prompt for the value.
 func (f formField) question() string {
 	name := "Value"
 	if f.name != "" {
@@ -310,8 +310,8 @@ func (f formField) question() string {
 	return name + " [" + strings.Join(hints, "; ") + "]: "
 }
 
-// chosen returns the value of a line: that of a number as [FormAsker.show] numbers them, or else one that
-// fits. A model chooses the values: a number never means another value than the one shown beside it.
+// chosen returns the value for a line: a number selects a choice of [FormAsker.show], any other line must equal a
+// choice. A model chooses the values: a number always selects the value that is shown beside it.
 func (f formField) chosen(line string) (json.RawMessage, error) {
 	if n, err := strconv.Atoi(line); err == nil && n >= 1 && n <= len(f.about.Enum) {
 		return f.about.Enum[n-1], nil
@@ -323,7 +323,7 @@ func (f formField) chosen(line string) (json.RawMessage, error) {
 	return value, err
 }
 
-// plain is a JSON string without quotes, and other JSON as it is.
+// plain returns a JSON string without quotes, and other JSON unchanged.
 func plain(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {

@@ -50,8 +50,8 @@ func Command(verb string, run *v1alpha1.Run, rest ...string) string {
 	return CommandAbout(verb, types.NamespacedName{Namespace: run.Namespace, Name: run.Name}, rest...)
 }
 
-// CommandAbout is a command about the object of a key: it names the namespace, which need not be that of
-// the kubeconfig.
+// CommandAbout returns a command about an object. It includes the namespace, which may differ from the namespace of the
+// kubeconfig.
 func CommandAbout(verb string, key types.NamespacedName, rest ...string) string {
 	words := slices.Concat([]string{"kubectl deckhand", verb, key.Name}, rest)
 	return strings.Join(append(words, "-n", key.Namespace), " ")

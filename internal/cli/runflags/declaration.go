@@ -135,7 +135,7 @@ func (d Declaration) fields() []string {
 	return names
 }
 
-// forms are what to write for values that are no texts, by their types in JSON Schema.
+// forms are examples for values that are not texts, by their types in JSON Schema.
 var forms = map[string]struct{ what, example string }{
 	"boolean": {"true or false", "true"},
 	"integer": {"a whole number", "3"},
@@ -144,8 +144,8 @@ var forms = map[string]struct{ what, example string }{
 	"object":  {"an object in JSON", `'{"a":"b"}'`},
 }
 
-// value returns a value of the command line as JSON. Where a text is declared, it is one, unless it
-// is quoted: 3 is "3", and "3" is "3", too.
+// value returns a value of the command line as JSON. If a text is declared, it becomes one, unless it is quoted
+// already: both 3 and "3" become "3".
 func (d Declaration) value(key, value string) (json.RawMessage, error) {
 	raw := json.RawMessage(value)
 	isQuoted := strings.HasPrefix(strings.TrimSpace(value), `"`)
@@ -159,7 +159,7 @@ func (d Declaration) value(key, value string) (json.RawMessage, error) {
 	return json.Marshal(value)
 }
 
-// typeOf returns the type in JSON Schema with which a value is declared; empty: it is not known.
+// typeOf returns the declared type of a value in JSON Schema; empty: not known.
 func (d Declaration) typeOf(key string) string {
 	if !d.Known {
 		return ""

@@ -28,7 +28,7 @@ func Invalid(c *cobra.Command, err error) error {
 	return exit.Usagef("%v. See: %s --help", err, c.CommandPath())
 }
 
-// flagValues says what to write for the types of flags.
+// flagValues describe the values of flags, by type.
 var flagValues = map[string]string{
 	"int": "a whole number", "int32": "a whole number", "int64": "a whole number", "bool": "true or false, or the flag alone",
 	"duration": "a time such as 90s, 10m or 1h30m",

@@ -58,7 +58,7 @@ func (o *Description) CheckValues() error {
 	return err
 }
 
-// apply sets the labels and limits of a Run. What no flag names stays as it is.
+// apply sets the labels and limits of a Run that flags name.
 func (o *Description) apply(run *v1alpha1.Run) error {
 	labels, err := o.labelsOf(run.Labels)
 	if err != nil {
@@ -137,7 +137,7 @@ func (o *Description) Overwrite(ctx context.Context, s *terminal.Streams, run *v
 	return err
 }
 
-// ImageUsage describes the flag --image; what follows says with what the agent is shown the images.
+// ImageUsage describes the flag --image; its placeholder is for what the images are shown with.
 const ImageUsage = "An image or PDF below /workspace that the agent is shown %s, such as docs/chart.png; repeat it for more"
 
 // SetArguments sets what runs, and the prompt. No Agent has a blank in its name, so that a text alone

@@ -44,8 +44,8 @@ func CutKind(text string) (kind, name string) {
 	return word, name
 }
 
-// GeneratedName is what a generated name begins with. A dot is allowed in the name of an Agent, but
-// not in that of a Run.
+// GeneratedName returns the prefix of a generated name. A dot is allowed in the name of an Agent, but not in the name
+// of a Run.
 func GeneratedName(run *v1alpha1.Run) string {
 	const longest = 40
 	name := strings.ReplaceAll(run.Spec.Agent+run.Spec.Workflow, ".", "-")

@@ -33,8 +33,8 @@ func ReadFile(ctx context.Context, name string) ([]byte, error) {
 	return interruptible(ctx, func() ([]byte, error) { return os.ReadFile(name) })
 }
 
-// interruptible returns what read returns, or the error of ctx if it ends before: a read of a terminal, a
-// pipe or a FIFO cannot be interrupted, and ends with the process.
+// interruptible returns the result of read, or the error of ctx if that ends first. A read of a terminal, a pipe or a
+// FIFO cannot be interrupted; it continues until the process ends.
 func interruptible(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
 	var data []byte
 	ended := make(chan error, 1)

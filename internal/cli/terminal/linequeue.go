@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// A LineQueue has the lines of a stream that were read and not yet taken. It has no bound: it is
-// for a stream that ends, and that must be read even if nobody takes its lines for a while.
+// A LineQueue has the lines of a stream that were read and not yet taken. It has no bound: it is for a stream that
+// ends, and that must be read even while no goroutine takes lines.
 type LineQueue struct {
 	mu    sync.Mutex
 	added *sync.Cond

@@ -7,7 +7,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/shared/clock"
 )
 
-// Streams are what a command reads and writes, and the time.
+// Streams are the input, the outputs and the time of a command.
 type Streams struct {
 	In  io.Reader
 	Out io.Writer

@@ -54,7 +54,7 @@ func (w *SafeWriter) Write(text []byte) (int, error) {
 	return len(text), err
 }
 
-// columns is how wide a terminal is; 0 if it is none, or does not say.
+// columns returns the width of a terminal; 0: it is none, or its width is not known.
 func columns(stream any) int {
 	file, is := stream.(*os.File)
 	if !is {
@@ -67,7 +67,7 @@ func columns(stream any) int {
 	return width
 }
 
-// wrapped cuts a line into parts of a width, or not if there is none.
+// wrapped splits a line into parts of a width; 0: it is not split.
 func wrapped(line string, width int) []string {
 	const narrowest = 10
 	if width < narrowest {
@@ -93,8 +93,8 @@ func (s *Streams) Confirm(ctx context.Context, question string, check func() err
 	return line == "y" || line == "yes", err
 }
 
-// A LineReader reads answers of the user from the input. What was typed before a question was
-// printed does not answer it.
+// A LineReader reads answers of the user from the input. Input from before a question was printed
+// does not answer it.
 type LineReader struct {
 	in       io.Reader
 	out      io.Writer
@@ -145,7 +145,7 @@ func (r *LineReader) Read(ctx context.Context, question string, check func() err
 	}
 }
 
-// forget drops what was typed so far.
+// forget discards the input so far.
 func (r *LineReader) forget() {
 	select {
 	case <-r.lines: // an answer to a question that was withdrawn

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// discardInput drops what was typed into a terminal and not yet read.
+// discardInput discards unread input of a terminal.
 func discardInput(terminal *os.File) {
 	_ = unix.IoctlSetInt(int(terminal.Fd()), unix.TCFLSH, unix.TCIFLUSH) // fails if it is no terminal
 }

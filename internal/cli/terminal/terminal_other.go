@@ -4,5 +4,5 @@ package terminal
 
 import "os"
 
-// discardInput does nothing: on this system, what was typed before a question is not dropped.
+// discardInput does nothing: on this system, earlier input is not discarded.
 func discardInput(*os.File) {}

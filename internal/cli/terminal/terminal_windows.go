@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// discardInput drops what was typed into a console and not yet read.
+// discardInput discards unread input of a console.
 func discardInput(console *os.File) {
 	_ = windows.FlushConsoleInputBuffer(windows.Handle(console.Fd())) // fails if it is no console
 }

@@ -66,7 +66,7 @@ func reading[T any](read func(*Reader, events.Line, T)) func(*Reader, events.Lin
 	}
 }
 
-// stepStarted keeps the id of the turn for its texts. Runners of before give the turn no id.
+// stepStarted keeps the id of the turn for its texts. Older runners give the turn no id.
 func (r *Reader) stepStarted(e events.Line, d events.StepStarted) {
 	r.sessionOf(e).turn = d.ID
 }
@@ -107,7 +107,7 @@ func (r *Reader) stepFinished(e events.Line, d events.StepFinished) {
 	}
 }
 
-// assistantStep adds the texts of which there were no deltas: with log: Steps there are none.
+// assistantStep adds texts without deltas: with log: Steps there are no deltas.
 func (r *Reader) assistantStep(e events.Line, s step.Step) {
 	known, id := r.sessionOf(e), ""
 	if s.Seq > 0 {

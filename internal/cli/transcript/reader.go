@@ -10,30 +10,29 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// Options say what a Reader does with the log.
+// Options configure a Reader.
 type Options struct {
 	Sink Sink
 	// Lines gets each line of the log once, and the Sink gets nothing; nil: the Sink gets entries.
 	Lines func(line []byte)
-	// Check returns what is wrong with a request of the log; empty: nothing. If it is nil, requests
-	// are not checked. Whoever writes a log can write any request into it.
+	// Check returns what is wrong with a request in the log; empty: nothing. Nil: requests are not checked. A program
+	// that writes a log can write any request into it.
 	Check func(events.Pending) string
 }
 
 // A Reader reads the log of one Run. Its Write accepts the log in pieces of any size.
 type Reader struct {
 	opts Options
-	// partial is the beginning of a line of the log, and isTooLong is whether it is not kept.
+	// partial is the beginning of an incomplete line. isTooLong means that the line is too long and is dropped.
 	partial   []byte
 	isTooLong bool
-	// last is the number of the last event of each attempt: a line that is read again after a
-	// reconnect is left out.
+	// last is the number of the last event of each attempt. Lines that are read again after a reconnect are skipped.
 	last     map[int]int64
 	lastTime time.Time
 	attempt  int
-	// sessions are the sessions of which events were seen, by name.
+	// sessions are the sessions with events, by name.
 	sessions map[string]*session
-	// refused are the hosts that commands were refused, of all attempts.
+	// refused are the hosts of refused connections of commands, in all attempts.
 	refused map[string]bool
 	// denied is how many calls of each tool were denied, in all attempts.
 	denied map[string]int
@@ -45,9 +44,9 @@ type Reader struct {
 	held  []Fact
 }
 
-// A session is what is known of one agent session.
+// A session is the state of one agent session.
 type session struct {
-	// turn is the id of the current turn of the model; empty: it is not known.
+	// turn is the id of the current turn of the model; empty: not known.
 	turn string
 	// text and thinking are whether deltas of the current turn were seen.
 	text, thinking bool
@@ -60,10 +59,10 @@ func NewReader(o Options) *Reader {
 	return &Reader{opts: o, last: map[int]int64{}, sessions: map[string]*session{}, refused: map[string]bool{}, denied: map[string]int{}}
 }
 
-// LastTime is the time of the last event: what a reconnect reads again begins there.
+// LastTime is the time of the last event, from which a reconnect reads again.
 func (r *Reader) LastTime() time.Time { return r.lastTime }
 
-// Write reads what is complete of the log so far. It returns no error.
+// Write reads the complete lines of the log. It returns no error.
 func (r *Reader) Write(log []byte) (int, error) {
 	for rest := log; len(rest) > 0; {
 		end := bytes.IndexByte(rest, '\n')
@@ -105,8 +104,7 @@ func (r *Reader) keep(beginning []byte) {
 // first event. They come whole when the log is read again.
 func (r *Reader) Reconnect() { r.partial, r.isTooLong, r.held = r.partial[:0], false, nil }
 
-// EndLog reads what the end of a pod's log cut, so that the log of the next pod begins with a line
-// of its own.
+// EndLog reads the incomplete last line of a pod's log, so that the log of the next pod begins with a new line.
 func (r *Reader) EndLog() {
 	if len(r.partial) > 0 {
 		r.readLine(r.partial)
@@ -138,9 +136,9 @@ func (r *Reader) readLine(line []byte) {
 	r.readEvent(e, missing)
 }
 
-// isAfterGap is whether events before this one are missing: the kubelet rotates a long log, and
-// only its last file can be read. A runner numbers the events of an attempt from 1 and without
-// gaps, and announces those that it leaves out itself.
+// isAfterGap reports whether events before this one are missing: the kubelet rotates a long log, and only its last file
+// can be read. A runner numbers the events of an attempt from 1 without gaps, and announces the events that it leaves
+// out itself.
 func (r *Reader) isAfterGap(e events.Line) bool {
 	return e.N > r.last[e.Attempt]+1 && e.Type != step.EventDropped
 }
@@ -197,7 +195,7 @@ func (r *Reader) add(e events.Line, fact Fact) {
 	r.opts.Sink.Add(Entry{Time: e.T, Run: e.Run, Attempt: e.Attempt, Scope: e.Scope, Message: e.Message, Fact: fact})
 }
 
-// addOutside adds a fact that is not that of an event.
+// addOutside adds a fact that does not come from an event.
 func (r *Reader) addOutside(fact Fact) {
 	if r.opts.Lines == nil {
 		r.opts.Sink.Add(Entry{Attempt: r.attempt, Fact: fact})
@@ -210,7 +208,7 @@ type diagnostic struct {
 	Msg   string `json:"msg"`
 	Err   string `json:"err"`
 	Error string `json:"error"`
-	// Audit is set of lines that are no messages to users: an event has what users need of them.
+	// Audit is set on lines that are not for users: an event has the same information.
 	Audit string `json:"audit"`
 }
 

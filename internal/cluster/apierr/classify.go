@@ -22,14 +22,13 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
-// A Class says what an error of a request means for what was requested.
+// A Class is the meaning of a request's error.
 type Class string
 
 const (
 	// None is the class of nil.
 	None Class = ""
-	// Transient errors say nothing about the request: there was no answer, or the API
-	// server could not answer now.
+	// Transient errors are not about the request: there was no answer, or the API server could not answer now.
 	Transient Class = "Transient"
 	// Conflict means that the object has changed since it was read.
 	Conflict Class = "Conflict"
@@ -47,18 +46,17 @@ const (
 	Admission Class = "Admission"
 	// Invalid means that a schema or a rule of the kind refused the object.
 	Invalid Class = "Invalid"
-	// Refused is any other answer that the same request will get again.
+	// Refused is any other error that the same request will get again.
 	Refused Class = "Refused"
 )
 
-// missingPermission matches what an authorizer answers to a user who lacks a permission, and
-// what the admission plugin OwnerReferencesPermissionEnforcement answers, which asks the
-// authorizer whether the user may set finalizers on the owner, or delete the object.
+// missingPermission matches the errors of authorizers about a missing permission, and those of the admission plugin
+// OwnerReferencesPermissionEnforcement, which asks the authorizer whether the user may set finalizers on the owner, or
+// delete the object.
 var missingPermission = regexp.MustCompile(`cannot [a-z]+ resource|cannot set (blockOwnerDeletion if|an ownerRef on) .*resource you can't (set finalizers on|delete)`)
 
-// Classify returns the class of an error. Where the API server has no reason or code of its
-// own for a class, the text decides: of ResourceQuota, of the ServiceAccount plugin, of
-// webhooks, which choose their code, and of the authorizer.
+// Classify returns the class of an error. If the API server has no reason or code of its own for a class, the text
+// decides: for ResourceQuota, the ServiceAccount plugin, webhooks, which choose their code, and the authorizer.
 func Classify(err error) Class {
 	status, isStatus := errors.AsType[*apierrors.StatusError](err)
 	switch {
@@ -93,8 +91,8 @@ func Classify(err error) Class {
 	return Refused
 }
 
-// requirement matches what ResourceQuota answers if a pod does not set what a quota counts:
-// the resources, each with the containers that lack it.
+// requirement matches the error of ResourceQuota about a pod that does not set what a quota counts: the resources, each
+// with the containers that lack it.
 var requirement = regexp.MustCompile(`failed quota: (\S+): must specify (.+)`)
 
 // A Requirement is a resource that a ResourceQuota counts and that a pod does not set.
@@ -105,8 +103,8 @@ type Requirement struct {
 	Containers []string
 }
 
-// Requirements returns the ResourceQuota that an error is of and what it requires of the
-// pod; none for a quota that has no room.
+// Requirements returns the ResourceQuota that an error is about and what it requires of the pod; none for an exhausted
+// quota.
 func Requirements(err error) (quota string, all []Requirement) {
 	found := requirement.FindStringSubmatch(Text(err))
 	if found == nil {
@@ -130,8 +128,7 @@ func isDenied(text string) bool {
 	return strings.Contains(text, "denied the request") || strings.Contains(text, "denied request")
 }
 
-// isFinal reports whether an answer with a code is about the request, so that the same
-// request will get it again.
+// isFinal reports whether an error with a code is about the request, so that the same request will get it again.
 func isFinal(code int32) bool {
 	switch code {
 	case http.StatusUnauthorized, http.StatusConflict, http.StatusTooManyRequests, http.StatusRequestTimeout:
@@ -161,10 +158,9 @@ func Found(err error) (bool, error) {
 	return err == nil, err
 }
 
-// IsConflict reports whether a write failed because the object has changed since it was
-// read: the resource version is another, a test of a JSON Patch failed, which the API
-// server reports as invalid without naming a field, or a condition that the patch adds is
-// there already. A webhook may deny a request with the same code.
+// IsConflict reports whether a write failed because the object has changed since it was read: the resource version is
+// another, a test of a JSON Patch failed, which the API server reports as invalid without naming a field, or a
+// condition that the patch adds exists already. A webhook may deny a request with the same code.
 func IsConflict(err error) bool {
 	if apierrors.IsConflict(err) {
 		return true

@@ -40,8 +40,8 @@ var unstable = []struct {
 	{regexp.MustCompile(`(?i)(request[-_ ]?id[:= ]+"?)[\w-]+`), "${1}…"},
 }
 
-// Text returns an error as text without what differs between two answers of the API
-// server to the same request.
+// Text returns an error as text, without the parts that differ between two answers of the API server to the same
+// request.
 func Text(err error) string {
 	text := strings.ReplaceAll(err.Error(), "\n", "; ") // of errors that are joined
 	for _, u := range unstable {
@@ -71,7 +71,7 @@ func remedy(err error) string {
 	}
 }
 
-// requestOf returns the text before the innermost cause: what was requested.
+// requestOf returns the text before the innermost cause, which describes the request.
 func requestOf(err error) string {
 	for cause := err; ; {
 		next := inner(cause)
@@ -132,8 +132,7 @@ func transient(err error) string {
 	return "an internal error, which the operator's log shows"
 }
 
-// answered describes an answer of the API server by its code alone: its text may
-// contain addresses and times.
+// answered describes an answer of the API server only by its code, because its text may contain addresses and times.
 func answered(code int32) string {
 	if code == http.StatusInternalServerError {
 		return "the API server had an internal error"

@@ -1,9 +1,8 @@
 // Package backlog orders the Runs that an operator finds when it starts.
 //
-// controller-runtime reconciles existing objects after everything that changes later. With
-// thousands of Runs, one that waits for its pod would be reconciled after every finished one.
-// So Runs that wait for a pod come first, then the other unfinished ones. Their delay is
-// bounded: after some seconds they have the priority of what changes.
+// controller-runtime reconciles existing objects after all objects that change later. With thousands of Runs, a Run
+// that waits for its pod would be reconciled after every finished one. So Runs that wait for a pod come first, then
+// other unfinished ones. Their delay is bounded: after some seconds they have the priority of changed objects.
 package backlog
 
 import (
@@ -20,14 +19,14 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
-// Priorities of Runs that exist at the start. Finished Runs have controller-runtime's own
-// priority for existing objects; what changes has 0.
+// Priorities of Runs that exist at the start. Finished Runs have controller-runtime's own priority for existing
+// objects; changed objects have 0.
 const (
 	waiting  = 0
 	underway = handler.LowPriority / 2
 )
 
-// maxDelay is how long Runs that have a pod are reconciled after those that wait for one.
+// maxDelay is how much later Runs with a pod are reconciled than Runs that wait for a pod.
 const maxDelay = 20 * time.Second
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -53,8 +52,8 @@ func Handler() handler.EventHandler {
 	}}
 }
 
-// waitsForPod reports whether the status of a Run has no pod yet. The Run of a workflow never has one, but
-// its child Runs depend on it.
+// waitsForPod reports whether the status of a Run has no pod yet. The Run of a workflow never has one, but its child
+// Runs depend on it.
 func waitsForPod(run *v1alpha1.Run) bool {
 	return run.Spec.Workflow != "" || run.Status.Attempt == nil || run.Status.Attempt.PodUID == ""
 }

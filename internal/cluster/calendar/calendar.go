@@ -12,10 +12,10 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// A Calendar is the times of a Schedule, by the wall clock of its time zone.
+// A Calendar has the times of a Schedule, on the wall clock of its time zone.
 type Calendar struct {
 	times string
-	// wall knows of no zone: its times are what a clock shows, written as UTC.
+	// wall has no zone: its times are wall clock times, written as UTC.
 	wall *cron.SpecSchedule
 	zone *time.Location
 }
@@ -35,7 +35,7 @@ var (
 	errLocal     = errors.New("a Schedule cannot use Local, the time zone of the operator")
 )
 
-// Read returns the calendar of a Schedule. An error says what is wrong and what to write.
+// Read returns the calendar of a Schedule. Its error describes what is wrong and what to write.
 func Read(times, zone string) (*Calendar, error) {
 	if zone == "" {
 		zone = "UTC"
@@ -54,8 +54,8 @@ func Read(times, zone string) (*Calendar, error) {
 	return &Calendar{times: times, wall: wall, zone: location}, nil
 }
 
-// parse reads a cron expression. It refuses what the schema refuses too: the parser accepts a
-// time zone in the text, and panics on some of them.
+// parse parses a cron expression. It refuses time zones in the text, as the schema does, because the parser accepts
+// them and panics on some.
 func parse(times string) (*cron.SpecSchedule, error) {
 	if strings.Contains(times, "TZ=") {
 		return nil, errOtherZone
@@ -83,7 +83,7 @@ func (c *Calendar) Check(now time.Time) error {
 	return nil
 }
 
-// Next returns the first time after another; zero if there is none within the horizon.
+// Next returns the first time after another, or zero if there is none within the horizon.
 func (c *Calendar) Next(after time.Time) time.Time {
 	local := after.In(c.zone)
 	shown := wallClock(local)
@@ -98,7 +98,7 @@ func (c *Calendar) Next(after time.Time) time.Time {
 	return time.Time{}
 }
 
-// wallClock returns what a clock shows, written as UTC.
+// wallClock returns a time on the wall clock, written as UTC.
 func wallClock(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), 0, time.UTC)
 }
@@ -121,8 +121,8 @@ func (c *Calendar) first(shown time.Time) (time.Time, bool) {
 	return t, true
 }
 
-// Last returns the last time in (after, until]; zero if there is none. It is a binary search,
-// because there may be very many: times are at least a minute apart.
+// Last returns the last time in (after, until], or zero. It is a binary search, because there can be very many times;
+// they are at least a minute apart.
 func (c *Calendar) Last(after, until time.Time) time.Time {
 	comes := func(since time.Time) bool {
 		t := c.Next(since)

@@ -32,7 +32,7 @@ var indexed = map[string]struct {
 	"Run":                   {&v1alpha1.Run{}, []string{v1alpha1.LabelParentRun, v1alpha1.LabelWorkflowRun, v1alpha1.LabelSchedule}},
 }
 
-// configMap is a ConfigMap of which the cache has the metadata.
+// configMap is a ConfigMap whose metadata the cache has.
 var configMap = &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}}
 
 // Each calls add for each index.

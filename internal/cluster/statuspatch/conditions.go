@@ -32,16 +32,15 @@ func MergeConditions(had []metav1.Condition, now metav1.Time, generation int64, 
 	return merged
 }
 
-// mayQuote reports whether the message of a condition may have the quotation marks of the operator:
-// that of a Run that asks users, and that of a Decision. Messages of other conditions have texts of
-// pods, events, model providers and admission webhooks in them, which could look like a request.
+// mayQuote reports whether the message of a condition may have the quotation marks of the operator: only that of a Run
+// that asks users, and that of a Decision. Messages of other conditions contain texts of pods, events, model providers
+// and admission webhooks, which could imitate a request.
 func mayQuote(c metav1.Condition) bool {
 	return c.Type == v1alpha1.ConditionApplied || c.Reason == v1alpha1.ReasonAwaitingAnswer || c.Reason == v1alpha1.ReasonAwaitingApproval
 }
 
-// ReadyConditions returns Ready with the conditions Reconciling and Stalled. kstatus (Flux, helm
-// --wait, Argo CD) distinguishes by them an object that may become ready without a change from
-// one whose own spec must change.
+// ReadyConditions returns Ready with the conditions Reconciling and Stalled. They tell kstatus (Flux, helm --wait, Argo
+// CD) whether an object may become ready without a change of its own spec.
 func ReadyConditions(ready metav1.Condition) []metav1.Condition {
 	waits := ready.Status == metav1.ConditionUnknown || slices.Contains(v1alpha1.WaitingReasons, ready.Reason)
 	return WithProgress(ready, waits)

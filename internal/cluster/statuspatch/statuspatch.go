@@ -1,9 +1,8 @@
-// Package statuspatch merges conditions, and writes a status as a JSON Patch of what changed,
-// after tests of what must not have changed meanwhile.
+// Package statuspatch merges conditions, and writes a status as a JSON Patch of the changed fields, after tests of
+// fields that must be unchanged.
 //
-// A Run's status has two writers. If each write locked the resource version, the one that
-// writes often would starve the other. So it is locked only where the whole object matters: to
-// reserve an attempt, and to end a Run.
+// A Run's status has two writers. If each write required an unchanged resource version, the frequent writer would
+// starve the other. So that is required only if the whole object matters: to reserve an attempt, and to end a Run.
 package statuspatch
 
 import (
@@ -27,7 +26,7 @@ type Op struct {
 	Value any    `json:"value"` // null if the operation has none, or tests that the field is absent
 }
 
-// SameObject tests that the object is the one that was read, not another of the same name.
+// SameObject tests that the object is the same as when it was read, and not another with the same name.
 func SameObject(o client.Object) Op {
 	return Op{"test", "/metadata/uid", o.GetUID()}
 }
@@ -56,9 +55,8 @@ func Apply(ctx context.Context, c client.Client, o client.Object, had, want any)
 	return nil
 }
 
-// Diff returns the patch from a status to another, after tests; nil if there is nothing to
-// change. Statuses are compared field by field, and conditions type by type: conditions that
-// other controllers set are not touched.
+// Diff returns the patch from a status to another, after tests; nil: there is nothing to change. Statuses are compared
+// field by field, and conditions by type: conditions of other controllers are not changed.
 func Diff(had, want any, tests ...Op) (client.Patch, error) {
 	was, err := encode(had)
 	if err != nil {
@@ -114,9 +112,9 @@ func diff(had, want []byte, tests []Op) (client.Patch, error) {
 
 const conditionsKey = "conditions"
 
-// diffConditions returns the operations that change one list of conditions into
-// another, each behind a test that the element at its index is of the type that was
-// seen there. Removals are last and go from the end, since each moves what follows it.
+// diffConditions returns the operations that change one list of conditions into another, each after a test that the
+// element at its index still has the type that was read. Removals are last, from the end of the list, since each moves
+// the elements after it.
 func diffConditions(had, want any) []Op {
 	was, _ := had.([]any)
 	now, _ := want.([]any)

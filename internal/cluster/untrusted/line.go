@@ -15,9 +15,9 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// Line returns text on one line that a terminal shows as it is, cut at limit bytes.
-// White space is collapsed. Control characters, and characters that are invisible or
-// change the direction of writing (Trojan Source, CVE-2021-42574), are escaped.
+// Line returns text on one line that a terminal shows exactly, cut at limit bytes. White space is collapsed. Control
+// characters, and characters that are invisible or change the direction of writing (Trojan Source, CVE-2021-42574), are
+// escaped.
 func Line(text string, limit int) string {
 	var out strings.Builder
 	for _, r := range text {
@@ -34,8 +34,8 @@ func Line(text string, limit int) string {
 	return task.Cut(strings.Join(strings.Fields(out.String()), " "), limit)
 }
 
-// Text returns text in full that a terminal shows as it is, with its lines and tabs.
-// Other characters that are invisible, move the cursor or change the direction of writing are escaped.
+// Text returns the full text in a form that a terminal shows exactly, with its lines and tabs. Other characters that
+// are invisible, move the cursor or change the direction of writing are escaped.
 func Text(text string) string {
 	var out strings.Builder
 	for _, r := range text {
@@ -70,11 +70,11 @@ func escaped(r rune) string {
 // quotationMarks are the characters that look like the ones that Quote writes.
 const quotationMarks = "\u201c\u201d\u201e\u201f\u2033\u2034\u2036\u2037\u2057\u275d\u275e\u2760\u2e42\u301d\u301e\u301f\uff02\u02ba\u02dd\u02ee\u02f5\u02f6\u05f4\u3003\U0001f676\U0001f677\U0001f678"
 
-// singleMarks are the characters two of which look like one of these.
+// singleMarks are characters of which two look like a quotation mark.
 const singleMarks = "\u2018\u2019\u201a\u201b\u2032\u2035\u275b\u275c\u02bb\u02bc\u02bd\u055a\u05f3\uff07\u02b9\u02bf"
 
-// WithoutQuotationMarks returns text in which nothing looks like the quotation marks that Quote
-// writes: it begins and ends no quotation of the operator.
+// WithoutQuotationMarks returns text in which nothing looks like the quotation marks of Quote, so that it cannot begin
+// or end a quotation of the operator.
 func WithoutQuotationMarks(text string) string {
 	runes := []rune(text)
 	isSingle := func(i int) bool { return i >= 0 && i < len(runes) && strings.ContainsRune(singleMarks, runes[i]) }
@@ -91,12 +91,12 @@ func WithoutQuotationMarks(text string) string {
 // Words is [Line] for a part of a condition or an event that is not quoted, such as a name.
 func Words(text string, limit int) string { return WithoutQuotationMarks(Line(text, limit)) }
 
-// Quote returns text on one line in curly quotation marks that it cannot close:
-// what stands behind the second one is the operator's again.
+// Quote returns text on one line in curly quotation marks. The text cannot contain the closing mark, so everything
+// after it comes from the operator.
 func Quote(text string, limit int) string { return "“" + Words(text, limit) + "”" }
 
-// EscapeJSON returns JSON whose texts a terminal shows as they are: what [Text] escapes is written as JSON
-// escapes it, for example \u202e. The value stays the same.
+// EscapeJSON returns JSON whose texts a terminal shows exactly: characters that [Text] escapes are written as JSON
+// escapes, for example \u202e. The value is unchanged.
 func EscapeJSON(data []byte) []byte {
 	return escape(data, func(r rune) string {
 		if high, low := utf16.EncodeRune(r); high != unicode.ReplacementChar {
@@ -106,7 +106,7 @@ func EscapeJSON(data []byte) []byte {
 	})
 }
 
-// EscapeYAML is EscapeJSON for YAML in which the texts that need it are in double quotes.
+// EscapeYAML is EscapeJSON for YAML, if the texts that need escapes are in double quotes.
 func EscapeYAML(data []byte) []byte {
 	return escape(data, func(r rune) string {
 		if r > 0xffff {
@@ -134,10 +134,10 @@ func escape(data []byte, escaped func(rune) string) []byte {
 	return []byte(out.String())
 }
 
-// digestPattern is what a digest, which people copy, may consist of.
+// digestPattern matches digests, which users copy.
 var digestPattern = regexp.MustCompile(`^[0-9A-Za-z._:+/=-]{0,64}$`)
 
-// kinds are those of requests; one without a kind is a question.
+// kinds are the kinds of requests; a request without a kind is a question.
 var kinds = []string{"", task.PendingApproval, task.PendingQuestion, task.PendingLimit, task.PendingDelegation}
 
 // Progress returns what a runner reported with each count within its bounds, with
@@ -189,18 +189,18 @@ func Progress(p *v1alpha1.RunProgress) *v1alpha1.RunProgress {
 // maxAhead is how far the clock of a runner may be ahead.
 const maxAhead = time.Minute
 
-// IsTime reports whether something can have happened to a Run, which was created before now, at a
-// time that its runner reported. The operator ignores reports of other times, which only a
-// compromised runner writes, or one whose clock is wrong. A creation counts in whole seconds.
+// IsTime reports whether a reported time is plausible for a Run: after its creation, in whole seconds, and not after
+// now. The operator ignores reports of other times, which come only from a compromised runner or one with a wrong
+// clock.
 func IsTime(at, created, now time.Time) bool {
 	return !at.Before(created) && !at.After(now.Add(maxAhead))
 }
 
-// IsID reports whether an id may be a part of the name of a Kubernetes object. The operator ignores a
-// request with another one, which only a compromised runner writes.
+// IsID reports whether an id can be a part of the name of a Kubernetes object. The operator ignores a request with any
+// other id, which only a compromised runner writes.
 func IsID(id string) bool { return len(validation.IsDNS1123Subdomain(id)) == 0 }
 
-// cleanID empties what cannot be the id of a step.
+// cleanID empties an invalid id of a step.
 func cleanID(id *v1alpha1.StepID) {
 	if len(*id) > task.MaxStepID || *id != "" && !IsID(string(*id)) {
 		*id = ""
@@ -235,7 +235,7 @@ func cleanResult(r *v1alpha1.Result) {
 	}
 }
 
-// Termination does for a termination message what Progress does for a report.
+// Termination does the same for a termination message as Progress for a report.
 func Termination(t task.Termination) task.Termination {
 	counts, usage := v1alpha1.Counts(t.Counts), v1alpha1.Usage(t.Usage)
 	clampCounts(&counts)

@@ -31,8 +31,8 @@ func (r *Reconciler) apply(ctx context.Context, o observed, p plan) error {
 	return nil
 }
 
-// addOwner returns a JSON patch that adds an owner to an object. It repeats no other owner: the
-// cache has only a part of them. If an object has owners, the cache has one.
+// addOwner returns a JSON patch that adds an owner to an object. It does not repeat existing owners, because the cache
+// may have only some of them; but if an object has any, the cache has at least one.
 func addOwner(o metav1.Object, owner metav1.OwnerReference) []statuspatch.Op {
 	const path = "/metadata/ownerReferences"
 	locked := statuspatch.Op{Op: "add", Path: "/metadata/resourceVersion", Value: o.GetResourceVersion()}

@@ -27,7 +27,7 @@ import (
 // +kubebuilder:rbac:groups=deckhand.dev,resources=runs,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// A Reconciler writes what became of Decisions.
+// A Reconciler reconciles Decisions.
 type Reconciler struct {
 	client client.Client
 	live   client.Reader // the API server itself, not the cache
@@ -52,7 +52,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, now func() time.Time) error {
 		Complete(apierr.RequeueConflicts(reconcile.AsReconciler(mgr.GetClient(), r)))
 }
 
-// byRun returns the value of a Decision in the index DecisionsByRun.
+// byRun returns the key of a Decision in the index DecisionsByRun.
 func byRun(o client.Object) []string {
 	d, is := o.(*v1alpha1.Decision)
 	if !is {
@@ -61,8 +61,8 @@ func byRun(o client.Object) []string {
 	return []string{d.Spec.Run}
 }
 
-// Reconcile writes what became of one Decision. If its owner could not be set, decide runs
-// again on that.
+// Reconcile writes the state of one Decision into its status. If the Run could not be made its owner, decide runs again
+// with that fact.
 func (r *Reconciler) Reconcile(ctx context.Context, d *v1alpha1.Decision) (ctrl.Result, error) {
 	if decisions.IsFinal(d) || !d.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
@@ -96,8 +96,7 @@ func (r *Reconciler) ofRun(ctx context.Context, run client.Object) []reconcile.R
 	return out
 }
 
-// runChanged lets a Run through when its requests change, or the Decisions that it applied, or
-// when it ends.
+// runChanged passes on events of a Run when its requests or applied Decisions changed, or when it ended.
 var runChanged = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false }, // each Decision is reconciled when it is created
 	UpdateFunc: func(e event.UpdateEvent) bool {
@@ -107,7 +106,7 @@ var runChanged = predicate.Funcs{
 	},
 }
 
-// part is the part of a Run on which Decisions depend.
+// part has the fields of a Run on which Decisions depend.
 type part struct {
 	completed, deleted bool
 	left               bool // the runner has ended

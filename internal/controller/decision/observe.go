@@ -34,9 +34,8 @@ func (r *Reconciler) observe(ctx context.Context, d *v1alpha1.Decision) (observe
 	return o, err
 }
 
-// isLive reports whether the API server has the Run and it is not being deleted. The cache
-// may be older: the garbage collector removes owners from what is to outlive a Run, and the
-// Run must not become the owner again then.
+// isLive reports whether the API server has the Run and it is not being deleted. The cache may be older: when a Run is
+// deleted and its dependents are to stay, the garbage collector removes the owner, which must not be added again.
 func (r *Reconciler) isLive(ctx context.Context, run *v1alpha1.Run) (bool, error) {
 	var live v1alpha1.Run
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(run), &live); err != nil {
@@ -45,8 +44,8 @@ func (r *Reconciler) isLive(ctx context.Context, run *v1alpha1.Run) (bool, error
 	return live.UID == run.UID && live.DeletionTimestamp.IsZero(), nil
 }
 
-// observeRun reads the Run. If the Decision would be refused by what the cache has, it reads
-// the Run from the API server: users answer what they see, which the cache may not have yet.
+// observeRun reads the Run. If the Decision would be refused by the cached state, it reads the Run from the API server:
+// users answer requests that the cache may not have yet.
 func (r *Reconciler) observeRun(ctx context.Context, d *v1alpha1.Decision) (observed, error) {
 	o := observed{decision: d, now: r.now()}
 	for _, reader := range []client.Reader{r.client, r.live} {

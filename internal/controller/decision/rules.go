@@ -16,15 +16,15 @@ type plan struct {
 	applied metav1.Condition
 }
 
-// reasons are those of the condition Applied.
+// reasons are the reasons of the condition Applied.
 var reasons = map[metav1.ConditionStatus]string{
 	metav1.ConditionTrue:    v1alpha1.ReasonApplied,
 	metav1.ConditionFalse:   v1alpha1.ReasonRefused,
 	metav1.ConditionUnknown: v1alpha1.ReasonWaiting,
 }
 
-// decide returns the plan for a Decision. The rules that validate one are in the package
-// decisions, because the controllers of Runs follow them too.
+// decide returns the plan for a Decision. The rules that validate it are in package decisions, because the controllers
+// of Runs use them too.
 func decide(o observed) plan {
 	v := decisions.Evaluate(o.run, o.decision)
 	more := ""

@@ -20,8 +20,7 @@ func statusOf(o observed, applied metav1.Condition) v1alpha1.DecisionStatus {
 	}
 }
 
-// updateStatus writes the status once, only if it changed. A refusal is an event too: it is
-// final, so it is reported once.
+// updateStatus writes the status once, only if it changed. A refusal also emits an event, once, because it is final.
 func (r *Reconciler) updateStatus(ctx context.Context, o observed, p plan) error {
 	want := statusOf(o, p.applied)
 	if err := statuspatch.Apply(ctx, r.client, o.decision, o.decision.Status, want); err != nil {

@@ -50,7 +50,7 @@ func checkAgent(agent *v1alpha1.Agent, objects snapshot.Objects) result {
 	return found
 }
 
-// durable returns the condition Durable, which says what a lost pod costs.
+// durable returns the condition Durable, which describes what is lost with a pod.
 func durable(a *v1alpha1.Agent) metav1.Condition {
 	if a.Spec.Workspace.Durability == v1alpha1.DurabilityVolume {
 		return metav1.Condition{

@@ -24,25 +24,25 @@ import (
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// A kind is what differs between the controllers: T is the object, R what it refers to.
+// A kind has the differences between the controllers: T is the object, R the objects that it refers to.
 type kind[T client.Object, R any] struct {
 	name      string
 	newObject func() T
 	// read reads the objects to which an object refers.
 	read func(ctx context.Context, c client.Reader, object T) (R, error)
-	// check decides about an object at a time, without I/O.
+	// check validates an object at a time, without I/O.
 	check func(object T, refs R, now time.Time) result
 	// status returns the status of an object and the fields in it that all kinds have.
 	status func(object T) statusFields
-	// revisionLabel is the label of stored revisions whose value is for the name of an
-	// object; empty if the kind has no revisions.
+	// revisionLabel is the label of stored revisions that depends on the name of their object; empty: the kind has no
+	// revisions.
 	revisionLabel string
 	watches       []watch
 	// newList is set if the kind depends on the list of prices.
 	newList func() client.ObjectList
 }
 
-// timeless is a check whose result is the same at any time.
+// timeless adapts a check that does not depend on the time.
 func timeless[T client.Object, R any](check func(T, R) result) func(T, R, time.Time) result {
 	return func(object T, refs R, _ time.Time) result { return check(object, refs) }
 }
@@ -53,7 +53,7 @@ type reconciler[T client.Object, R any] struct {
 	environment
 }
 
-// environment is what the reconcilers of all kinds have.
+// environment is shared by the reconcilers of all kinds.
 type environment struct {
 	client client.Client
 	events events.EventRecorder

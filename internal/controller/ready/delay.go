@@ -12,8 +12,7 @@ import (
 
 type requestQueue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// delayed returns a handler that collects requests for a while, so that an object to which many
-// events lead at once is reconciled once.
+// delayed returns a handler that delays requests, so that an object is reconciled once for many events.
 func delayed(h handler.EventHandler, by time.Duration) handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q requestQueue) { h.Create(ctx, e, delayedQueue{q, by}) },
@@ -22,7 +21,7 @@ func delayed(h handler.EventHandler, by time.Duration) handler.EventHandler {
 	}
 }
 
-// A delayedQueue adds each request after a while; one that is there already keeps its time.
+// A delayedQueue adds each request after a delay. A request that is already waiting keeps its time.
 type delayedQueue struct {
 	requestQueue
 

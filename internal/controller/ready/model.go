@@ -15,7 +15,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// reportDelay is how long reports about a Model are collected: in an outage all Runs report at once.
+// reportDelay is how long reports about a Model are collected: in an outage all Runs report at the same time.
 const reportDelay = 2 * time.Second
 
 var models = kind[*v1alpha1.Model, modelRefs]{
@@ -33,8 +33,8 @@ var models = kind[*v1alpha1.Model, modelRefs]{
 	},
 }
 
-// modelRefs are the Models to which a Model refers, itself included if there are any, and what Runs
-// reported about it.
+// modelRefs are the Models that a Model refers to, directly or through others (with itself in a cycle), and the reports
+// of Runs about it.
 type modelRefs struct {
 	fallbacks map[string]*v1alpha1.Model
 	reports   modelReports
@@ -49,7 +49,7 @@ func readModel(ctx context.Context, c client.Reader, m *v1alpha1.Model) (modelRe
 	return modelRefs{fallbacks, reports}, err
 }
 
-// checkModel checks what the schema cannot, and the fallbacks.
+// checkModel checks what the schema cannot check, and the fallbacks.
 func checkModel(m *v1alpha1.Model, r modelRefs, now time.Time) result {
 	known, _ := listprices.Of(m.Spec) // an error is that of CheckModel
 	condition, wake := reachable(m, r.reports, now)
@@ -59,8 +59,7 @@ func checkModel(m *v1alpha1.Model, r modelRefs, now time.Time) result {
 	}
 }
 
-// priceWarnings returns why the list of prices of the installation is not used, for a Model without
-// prices of its own.
+// priceWarnings returns why the installation's list of prices is not used, for a Model without its own prices.
 func priceWarnings(spec v1alpha1.ModelSpec) []string {
 	problem := listprices.Problem()
 	if problem == "" || spec.Prices != nil {
@@ -69,5 +68,5 @@ func priceWarnings(spec v1alpha1.ModelSpec) []string {
 	return []string{"the list of prices of the installation is not used, and what was known before holds: " + task.Cut(problem, maxProblem)}
 }
 
-// maxProblem bounds what a message has of an error in the list of prices, in bytes.
+// maxProblem bounds how much of an error in the list of prices a message has, in bytes.
 const maxProblem = 1024

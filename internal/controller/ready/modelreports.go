@@ -12,16 +12,16 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/revision/refs/cached"
 )
 
-// RunsByModel is the name of the index of Runs by the Models that they reported about.
+// RunsByModel is the name of the index of Runs by the Models in their reports.
 const RunsByModel = "by-model"
 
-// The values of the index are names of Models with one of these before them.
+// The keys of the index are names of Models with one of these prefixes.
 const (
 	waitsFor   = "waits-for/"
 	answeredBy = "answered-by/"
 )
 
-// IndexRunByModel returns the values of a Run in the index RunsByModel.
+// IndexRunByModel returns the keys of a Run in the index RunsByModel.
 func IndexRunByModel(o client.Object) []string {
 	waits, answered := reportsOf(o)
 	var out []string
@@ -34,8 +34,8 @@ func IndexRunByModel(o client.Object) []string {
 	return out
 }
 
-// reportsOf returns the names of the Model for which a Run waits or gave up waiting, and of the one
-// that answered it last.
+// reportsOf returns two names of Models: the Model for which a Run waits or gave up waiting, and the Model that
+// answered it last.
 func reportsOf(o client.Object) (waits, answered string) {
 	run, is := o.(*v1alpha1.Run)
 	if !is || run.Status.Progress == nil {
@@ -60,8 +60,8 @@ func runsByModel(ctx context.Context, c client.Reader, namespace, value string) 
 	return runs.Items, nil
 }
 
-// modelReported lets Runs through that report something else about a Model: not each answer, and
-// not each try of a wait.
+// modelReported passes on events of a Run whose report about a Model changed, but not for each answer or each try of a
+// wait.
 var modelReported = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool { return modelReport(e.ObjectOld) != modelReport(e.ObjectNew) },
@@ -80,7 +80,7 @@ func modelReport(o client.Object) string {
 	return fmt.Sprint(waits, " ", finished, " ", answered)
 }
 
-// modelsReportedBy returns the Models that a report of a Run may be about.
+// modelsReportedBy returns the Models that a report of a Run can be about.
 func modelsReportedBy(ctx context.Context, c client.Reader, run client.Object) ([]string, error) {
 	waits, answered := reportsOf(run)
 	var out []string

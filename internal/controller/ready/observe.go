@@ -23,7 +23,7 @@ type state[T client.Object, R any] struct {
 	notDeleted error // why the revisions could not be deleted that were to be
 }
 
-// fromCache makes a function that reads with a client of one that package refs or workflow has.
+// fromCache adapts a function of package refs or workflow to read with a client.
 func fromCache[T, R any](read func(context.Context, refs.Reader, T) (R, error)) func(context.Context, client.Reader, T) (R, error) {
 	return func(ctx context.Context, c client.Reader, object T) (R, error) {
 		return read(ctx, cached.Reader(c), object)

@@ -20,15 +20,15 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// reachableInterval is how soon the reports about a Model that is not Reachable are read again: an
-// answer to a Run that did not wait is no event.
+// reachableInterval is how soon the reports about a Model that is not Reachable are read again. Answers to Runs that
+// did not wait cause no event.
 const reachableInterval = time.Minute
 
-// modelReports are what Runs reported about one Model.
+// modelReports are the reports of Runs about one Model.
 type modelReports struct {
-	// waits are the Runs that wait for the Model, or gave up: since when and why.
+	// waits are the waits for the Model, including waits that Runs gave up: since when and why.
 	waits []modelWait
-	// answers are when it last answered each Run.
+	// answers has the time of the last answer to each Run.
 	answers []modelAnswer
 }
 
@@ -42,8 +42,8 @@ type modelWait struct {
 	gaveUp  bool
 }
 
-// readReports reads what Runs reported about a Model. A Run that waits for a fallback of its Agent's
-// Model waits for that Model too. If no Run waits, answers are only read to find the first one.
+// readReports reads the reports of Runs about a Model. A Run that waits for a fallback also waits for the Model with
+// that fallback. If no Run waits, it only reads whether there is any answer.
 func readReports(ctx context.Context, c client.Reader, m *v1alpha1.Model, fallbacks map[string]*v1alpha1.Model) (modelReports, error) {
 	var r modelReports
 	reader := reportReader{client: c, model: m, byHash: map[string]*task.Snapshot{}}
@@ -71,7 +71,7 @@ func waitOf(run *v1alpha1.Run) modelWait {
 	}
 }
 
-// answeredAt returns when the Model answered last; zero: that is not known.
+// answeredAt returns the time of the Model's last answer; zero: not known.
 func (r modelReports) answeredAt(now time.Time) (last time.Time) {
 	for _, a := range r.answers {
 		if untrusted.IsTime(a.at, a.created, now) && a.at.After(last) {
@@ -86,7 +86,7 @@ func (r modelReports) waitsAt(now time.Time) []modelWait {
 	return slices.DeleteFunc(slices.Clone(r.waits), func(w modelWait) bool { return !untrusted.IsTime(w.since, w.created, now) })
 }
 
-// reachable returns the condition Reachable of a Model, and when to look again.
+// reachable returns the condition Reachable of a Model, and when to read the reports again.
 func reachable(m *v1alpha1.Model, r modelReports, now time.Time) (metav1.Condition, time.Duration) {
 	waits, answeredAt := r.waitsAt(now), r.answeredAt(now)
 	had := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReachable)
@@ -112,8 +112,8 @@ func reachability(status metav1.ConditionStatus, reason, message string) metav1.
 	return metav1.Condition{Type: v1alpha1.ConditionReachable, Status: status, Reason: reason, Message: message}
 }
 
-// unavailable returns the condition of a Model for which Runs wait, or gave up. The cause is that of
-// the longest wait, so that the message changes with the tries of one Run only.
+// unavailable returns the condition of a Model that Runs wait for or gave up on. The message has the cause of the
+// longest wait, so that it changes only with the tries of that Run.
 func unavailable(waits []modelWait) metav1.Condition {
 	active := slices.DeleteFunc(slices.Clone(waits), func(w modelWait) bool { return w.gaveUp })
 	text := fmt.Sprintf("%d Runs wait for the Model", len(active))
@@ -138,8 +138,7 @@ type reportReader struct {
 	byHash map[string]*task.Snapshot // the revisions with which Runs started, each read once
 }
 
-// each calls do with the Runs of which a report about the Model name is about the Model of the
-// reader too.
+// each calls do with the Runs whose reports about the Model name also concern the Model of the reader.
 func (r reportReader) each(ctx context.Context, kind, name string, do func(*v1alpha1.Run)) error {
 	runs, err := runsByModel(ctx, r.client, r.model.Namespace, kind+name)
 	if err != nil {
@@ -157,9 +156,9 @@ func (r reportReader) each(ctx context.Context, kind, name string, do func(*v1al
 	return nil
 }
 
-// isAbout reports whether a report of a Run about one Model is about another too: about itself, if
-// an agent of the Run may use it, and about the Model of its Agent of which it is a fallback. What a
-// runner reports about other Models does not count. A Run whose revision was deleted has ended.
+// isAbout reports whether a report of a Run about one Model also concerns another. It concerns the reported Model, if
+// an agent of the Run may use it, and the Model of the Agent that has it as a fallback. Reports about other Models do
+// not count. A Run whose revision was deleted has ended.
 func isAbout(snap *task.Snapshot, reported, model string) bool {
 	switch {
 	case snap == nil:
@@ -171,7 +170,7 @@ func isAbout(snap *task.Snapshot, reported, model string) bool {
 	return len(names) > 0 && names[0] == model && slices.Contains(names, reported)
 }
 
-// snapshotOf returns the snapshot of the revision of a Run; nil: there is none that can be read.
+// snapshotOf returns the snapshot of the revision of a Run; nil: it cannot be read.
 func (r reportReader) snapshotOf(ctx context.Context, run *v1alpha1.Run) (*task.Snapshot, error) {
 	if run.Status.Attempt == nil {
 		return nil, nil //nolint:nilnil // before its first attempt a Run has no revision

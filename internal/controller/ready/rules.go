@@ -25,12 +25,12 @@ type plan struct {
 	wake       time.Duration
 }
 
-// A result is what the check of one object found.
+// A result is the result of checking one object.
 type result struct {
 	ready metav1.Condition
 	more  []metav1.Condition
-	// revision is the name of the ConfigMap of the current revision, which is kept; empty
-	// if the object is not valid.
+	// revision is the name of the ConfigMap of the current revision, which must be kept; empty: the object is not
+	// valid.
 	revision string
 	nodes    int32                // of a Workflow
 	prices   v1alpha1.PriceSource // of a Model
@@ -38,8 +38,7 @@ type result struct {
 	wake     time.Duration        // check again after this; 0: when something changes
 }
 
-// maxMessage is the most bytes in the message of a condition. The API server allows
-// 32 KiB.
+// maxMessage is the maximum length of a condition's message in bytes. The API server allows 32 KiB.
 const maxMessage = 4 << 10
 
 func (k kind[T, R]) decide(s state[T, R]) plan {
@@ -63,7 +62,7 @@ func isReady(message string) metav1.Condition {
 	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, Message: task.Cut(message, maxMessage)}
 }
 
-// warnings returns what is appended to the message of Ready=True.
+// warnings returns the text that is appended to the message of Ready=True.
 func warnings(texts []string) string {
 	var b strings.Builder
 	for _, text := range texts {
@@ -77,8 +76,7 @@ func notReady(reason, message string) metav1.Condition {
 	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: task.Cut(message, maxMessage)}
 }
 
-// readyUnless returns the condition Ready of an object that has a problem or, if that is
-// nil, none.
+// readyUnless returns the condition Ready=False of a problem; without a problem, Ready=True.
 func readyUnless(problem *snapshot.NotReadyError, message string) metav1.Condition {
 	if problem != nil {
 		return notReady(problem.Reason, problem.Message)

@@ -29,8 +29,8 @@ func NewPriceSignal() *PriceSignal {
 	return s
 }
 
-// Send does not block. Signals that were not handled yet are one. An operator that does not lead
-// handles none: when it leads, it reconciles all objects.
+// Send does not block. Several signals that are not handled yet count as one. Only the leading operator handles them: a
+// new leader reconciles all objects anyway.
 func (s *PriceSignal) Send() {
 	for _, c := range s.kinds {
 		select {
@@ -40,7 +40,7 @@ func (s *PriceSignal) Send() {
 	}
 }
 
-// source returns what the controller of a kind watches.
+// source returns a source of events for the controller of a kind.
 func (s *PriceSignal) source(name string, c client.Reader, newList func() client.ObjectList) source.Source {
 	return source.Channel(s.kinds[name], handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
 		list := newList()

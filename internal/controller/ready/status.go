@@ -51,8 +51,7 @@ func (r *reconciler[T, R]) updateStatus(ctx context.Context, s state[T, R], p pl
 	return nil
 }
 
-// recordReachable records that a Model became unreachable, or answers again. That it answered the
-// first Run is no event.
+// recordReachable emits an event when a Model became unreachable, or answers again, but not for its first answer.
 func (r *reconciler[T, R]) recordReachable(model T, was, is *metav1.Condition) {
 	switch {
 	case is == nil || was != nil && was.Status == is.Status:

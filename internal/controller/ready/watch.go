@@ -26,11 +26,11 @@ type watch struct {
 	delay time.Duration
 }
 
-// dependents returns the names of the objects that depend on one that changed. It reads
-// from the cache, so that an error means that the operator stops.
+// dependents returns the names of the objects that depend on a changed object. It reads from the cache, so an error
+// means that the operator is stopping.
 type dependents func(ctx context.Context, c client.Reader, changed client.Object) ([]string, error)
 
-// specChanged lets changes of the spec through.
+// specChanged passes on changes of the spec.
 var specChanged = predicate.GenerationChangedPredicate{}
 
 func (w watch) handler(c client.Reader) handler.EventHandler {
@@ -116,8 +116,8 @@ func workflowsRequiredBy(ctx context.Context, c client.Reader, deleted client.Ob
 	return requiredBy(ctx, c, deleted, func(cm *corev1.ConfigMap, _ string) string { return workflow.NameOf(cm) })
 }
 
-// requiredBy returns the names of the objects whose revisions a deleted revision of a
-// Workflow required; nameOf returns "" for a revision of another kind.
+// requiredBy returns the names of the objects whose revisions a deleted revision of a Workflow required. nameOf returns
+// "" for a revision of another kind.
 func requiredBy(ctx context.Context, c client.Reader, deleted client.Object, nameOf func(cm *corev1.ConfigMap, hash string) string) ([]string, error) {
 	var names []string
 	for _, hash := range workflow.Needs(deleted) {

@@ -17,7 +17,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// apply does what the plan says and decides nothing. It returns what came of it.
+// apply does what the plan says and decides nothing. It returns the results as facts.
 func (r *Reconciler) apply(ctx context.Context, s state, p plan) facts {
 	if err := r.applyBeside(ctx, s, p); err != nil {
 		return failed(p, err)
@@ -30,7 +30,7 @@ func (r *Reconciler) apply(ctx context.Context, s state, p plan) facts {
 	return f
 }
 
-// applyBeside sends what a plan has beside its step, once for each Reconcile.
+// applyBeside sends the requests that a plan has besides its step, once for each Reconcile.
 func (r *Reconciler) applyBeside(ctx context.Context, s state, p plan) error {
 	if s.facts.applied {
 		return nil
@@ -68,16 +68,15 @@ func (r *Reconciler) applyStep(ctx context.Context, s state, p plan) (facts, err
 	return facts{}, nil
 }
 
-// startsFromRevision reports whether the pod of the current attempt has yet to be created, or
-// to mount the ConfigMap of its revision, which may have been deleted since the attempt was
-// recorded.
+// startsFromRevision reports whether the pod of the current attempt still needs the ConfigMap of its revision, to be
+// created or to mount it. The ConfigMap may have been deleted since the attempt was recorded.
 func startsFromRevision(s state, p plan) bool {
 	a := s.run.Status.Attempt
 	return a != nil && s.revision != nil && s.revision.Hash == a.AgentRevision && s.progress() == nil && s.run.Status.CompletionTime == nil && !p.settles()
 }
 
-// prepareAttempt creates what an attempt needs before it is recorded: for the first a place in
-// the queue, and what its pod needs.
+// prepareAttempt creates what an attempt needs before it is recorded: the objects that its pod needs, and for the first
+// attempt a place in the queue.
 func (r *Reconciler) prepareAttempt(ctx context.Context, s state) (facts, error) {
 	if s.position.Limit > 0 && s.attempt() == 0 {
 		t, err := r.queue.Take(ctx, s.run)
@@ -91,8 +90,8 @@ func (r *Reconciler) prepareAttempt(ctx context.Context, s state) (facts, error)
 	return facts{}, r.prepare(ctx, s)
 }
 
-// prepare creates what all pods of the namespace and of the revision share. So a recorded
-// attempt is enough to continue from.
+// prepare creates what all pods of the namespace and of the revision share, so that the operator can continue from a
+// recorded attempt.
 func (r *Reconciler) prepare(ctx context.Context, s state) error {
 	if err := r.serviceAccounts.Ensure(ctx, s.run.Namespace); err != nil {
 		return fmt.Errorf("preparing namespace %s: %w", s.run.Namespace, err)
@@ -103,7 +102,7 @@ func (r *Reconciler) prepare(ctx context.Context, s state) error {
 	return revision.Ensure(ctx, r.client, r.live, s.revision.ConfigMap(s.run.Namespace))
 }
 
-// createPod creates the pod of the attempt, and before it its volume and its NetworkPolicy.
+// createPod creates the volume, the NetworkPolicy and then the pod of the attempt.
 func (r *Reconciler) createPod(ctx context.Context, s state, p plan) (facts, error) {
 	if f, err := r.volumes.create(ctx, s); f.needDecision() || err != nil {
 		return f, err
@@ -126,7 +125,7 @@ func (r *Reconciler) createPod(ctx context.Context, s state, p plan) (facts, err
 	return facts{}, fmt.Errorf("creating Pod %s: %w", pod.Name, err)
 }
 
-// checkPod deletes a pod whose sandbox differs from the requested one. Otherwise it records the user of the pod.
+// checkPod deletes a pod whose sandbox differs from the requested one. For any other it records the user of the pod.
 func (r *Reconciler) checkPod(ctx context.Context, s state, asked, stored *corev1.Pod) (facts, error) {
 	f := facts{podWithoutUser: runnerpod.Unassigned(asked, stored)}
 	if f.podWithoutUser == "" {
@@ -138,7 +137,7 @@ func (r *Reconciler) checkPod(ctx context.Context, s state, asked, stored *corev
 	return facts{created: stored}, r.volumes.recordOwner(ctx, s, stored)
 }
 
-// findPod reads the pod that has the name of the attempt's, which may be another's.
+// findPod reads the pod with the name of the attempt's pod, which may belong to another object.
 func (r *Reconciler) findPod(ctx context.Context, s state, asked *corev1.Pod) (facts, error) {
 	var pod corev1.Pod
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(asked), &pod); err != nil {
@@ -172,7 +171,7 @@ func (r *Reconciler) deletePods(ctx context.Context, pods []corev1.Pod) error {
 	return nil
 }
 
-// delete deletes exactly this object. That it is gone already is success.
+// delete deletes exactly this object. It succeeds if the object no longer exists.
 func (r *Reconciler) delete(ctx context.Context, o client.Object, kind string, options ...client.DeleteOption) error {
 	err := r.client.Delete(ctx, o, append(options, preconditions(o))...)
 	if client.IgnoreNotFound(err) != nil {
@@ -181,7 +180,7 @@ func (r *Reconciler) delete(ctx context.Context, o client.Object, kind string, o
 	return nil
 }
 
-// preconditions keep a delete from hitting a namesake.
+// preconditions keep a delete from affecting another object of the same name.
 func preconditions(o client.Object) client.Preconditions {
 	uid := o.GetUID()
 	return client.Preconditions{UID: &uid}

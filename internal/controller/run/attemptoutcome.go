@@ -28,7 +28,7 @@ type attemptOutcome struct {
 	success bool
 }
 
-// retried are the reasons of a failed work that are worth another attempt.
+// retried are the reasons of failures after which another attempt may succeed.
 var retried = []string{
 	v1alpha1.ReasonModelUnavailable,
 	v1alpha1.ReasonToolUnavailable,
@@ -51,8 +51,8 @@ func outcomeOfResult(r v1alpha1.Result) attemptOutcome {
 	return v
 }
 
-// outcomeOfPod classifies a runner that ended without a result, in this order: what happened
-// to the pod, what happened to the container, its exit code.
+// outcomeOfPod classifies a runner that ended without a result: by the state of the pod, then by the state of the
+// container, then by its exit code.
 func outcomeOfPod(pod *corev1.Pod) attemptOutcome {
 	podLost := func(message string) attemptOutcome {
 		return attemptOutcome{budget: budgetDisruptions, reason: v1alpha1.ReasonPodLost, message: message}
@@ -82,8 +82,8 @@ func outcomeOfPod(pod *corev1.Pod) attemptOutcome {
 	return outcomeOfExit(end, runnerpod.Termination(pod))
 }
 
-// outcomeOfStart classifies a container that could not be started, which has no log: its state has
-// the words of the container runtime; false: it was started.
+// outcomeOfStart classifies a container that could not be started, by the message of the container runtime; false: it
+// was started. Such a container has no log.
 func outcomeOfStart(container string, end *corev1.ContainerStateTerminated) (attemptOutcome, bool) {
 	if !slices.Contains([]string{"StartError", "ContainerCannotRun"}, end.Reason) {
 		return attemptOutcome{}, false
@@ -94,11 +94,10 @@ func outcomeOfStart(container string, end *corev1.ContainerStateTerminated) (att
 	return attemptOutcome{budget: budgetRetries, reason: v1alpha1.ReasonRunnerFailed, message: message}, true
 }
 
-// killed is the exit code of a container that SIGKILL ended.
+// killed is the exit code of a container after SIGKILL.
 const killed = 137
 
-// outcomeOfExit classifies by the exit code and, where that is not enough, by the termination
-// message.
+// outcomeOfExit classifies by the exit code and, if that is not enough, by the termination message.
 func outcomeOfExit(end *corev1.ContainerStateTerminated, t *task.Termination) attemptOutcome {
 	said := task.Result{}
 	if t != nil {
@@ -108,8 +107,8 @@ func outcomeOfExit(end *corev1.ContainerStateTerminated, t *task.Termination) at
 		return attemptOutcome{budget: budgetRetries, reason: v1alpha1.ReasonRunnerFailed, message: said.Message}
 	}
 	switch end.ExitCode {
-	// A runner that waits and could not report it is resumed. A fenced runner was replaced; if it
-	// is that of the current attempt, its pod was not recorded in time, which is a disruption.
+	// A runner that waits but could not report it is resumed. A fenced runner was replaced. If it belongs to the
+	// current attempt, its pod was not recorded in time, which counts as a disruption.
 	case task.ExitCommitted, task.ExitFenced, task.ExitInterrupted, task.ExitWaiting, killed:
 		return attemptOutcome{budget: budgetDisruptions, reason: v1alpha1.ReasonPodLost, message: fmt.Sprintf("the runner ended with code %d before it had a result", end.ExitCode)}
 	case task.ExitConfig:
@@ -131,13 +130,13 @@ func outcomeOfExit(end *corev1.ContainerStateTerminated, t *task.Termination) at
 	return attemptOutcome{budget: budgetRetries, reason: v1alpha1.ReasonRunnerFailed, message: message}
 }
 
-// exceededStorage reports whether a pod was evicted because of its own files rather than for a
-// node under pressure. Only the message of the kubelet says that.
+// exceededStorage reports whether a pod was evicted because of its own files and not because of pressure on its node.
+// Only the message of the kubelet tells these apart.
 func exceededStorage(pod *corev1.Pod) bool {
 	return pod.Status.Reason == "Evicted" && strings.Contains(pod.Status.Message, "exceeds the") && strings.Contains(pod.Status.Message, "limit")
 }
 
-// disruption returns what infrastructure did to a pod; empty: nothing.
+// disruption returns how infrastructure ended a pod, or an empty text.
 func disruption(pod *corev1.Pod) string {
 	switch pod.Status.Reason {
 	case "Evicted", "Preempting", "NodeLost", "NodeShutdown", "Terminated", "NodeAffinity", "UnexpectedAdmissionError":
@@ -192,7 +191,7 @@ func effectsLost(v attemptOutcome) plan {
 		". Check what was changed, and create a new Run; with workspace.durability: Volume of the Agent, the next attempt continues instead")
 }
 
-// exhausted ends the Run if the limit that an attempt counts against is reached.
+// exhausted ends the Run if it has reached the limit of attempts with this kind of outcome.
 func exhausted(s state, v attemptOutcome) (plan, bool) {
 	failures, disruptions := s.run.Status.Failures, s.run.Status.Disruptions
 	switch budget := budgetLimit(s.run, v.budget); {
@@ -285,8 +284,8 @@ const (
 	maxBackoff   = 5 * time.Minute
 )
 
-// retryDelay is how long after an attempt the next may begin. One that only waited
-// is tried ever less often, as long as it has waited already.
+// retryDelay is how long after an attempt the next may begin. The delay of attempts that only waited grows with the
+// time they have waited already.
 func retryDelay(s state, c budget) time.Duration {
 	if c == budgetNone {
 		return max(firstBackoff, min(endedAt(s).Sub(s.pendingSince()), maxRefusedWait))

@@ -11,11 +11,11 @@ import (
 
 // A Run shares its limits on tokens and cost with the child Runs that its agents ask for.
 
-// defaultShare is the part of a limit that an Agent without limits of its own gets: a
-// quarter, so that several children fit side by side, and their parent.
+// defaultShare: an Agent without its own limits gets a quarter of each limit, so that several children and their parent
+// can run at the same time.
 const defaultShare = 4
 
-// reservation is whether a part of the limits can be reserved for a child Run.
+// reservation is the result of reserving limits for a child Run.
 type reservation int
 
 const (
@@ -24,8 +24,8 @@ const (
 	limitExhausted             // nothing is left, and no child can release any
 )
 
-// reserve reserves a part of the budget of a Run for a child Run: what its Agent may use, or
-// what is left if no other child is active.
+// reserve reserves a part of the budget of a Run for a child Run: the limits of its Agent or, if no other child is
+// active, at most everything that is left.
 func reserve(s state, d delegation) (*children.Budget, children.Amounts, reservation) {
 	b := s.budget()
 	grant, enough := b.Reserve(wantedBy(s.agents[d.Agent], b.Limit))
@@ -39,8 +39,7 @@ func reserve(s state, d delegation) (*children.Budget, children.Amounts, reserva
 	}
 }
 
-// wantedBy returns how much a child Run of an Agent may use at most; nil is an Agent that
-// does not exist yet.
+// wantedBy returns the most that a child Run of an Agent may use. The Agent is nil if it does not exist yet.
 func wantedBy(agent *v1alpha1.Agent, whole children.Amounts) children.Amounts {
 	var own v1alpha1.AgentLimits
 	if agent != nil {
@@ -60,8 +59,8 @@ func wantedBy(agent *v1alpha1.Agent, whole children.Amounts) children.Amounts {
 	return want
 }
 
-// budget returns what a Run may use, with its own usage, the reservations of its active
-// children, and the usage of finished ones that the runner has not charged to itself.
+// budget returns the budget of a Run with its own usage, the reservations of active children, and the usage of finished
+// children that the runner has not charged yet.
 func (s state) budget() *children.Budget {
 	l := withGrants(s.limits().task, s.granted)
 	b := children.NewBudget(children.Amounts{children.Tokens: l.Tokens, children.Cost: l.CostMicroUSD})
@@ -82,8 +81,8 @@ func (s state) budget() *children.Budget {
 		}
 	}
 	if p := s.run.Status.Progress; p != nil {
-		// A runner that is resumed, or whose call was cancelled, may have read a result or not: what
-		// it has charged tells.
+		// It is not known whether a runner that was resumed, or whose call was cancelled, has read a result: only its
+		// charges show that.
 		charged, known := children.ChildUsageOf(p)
 		if known {
 			unread = unread.Max(finished.Minus(charged))
@@ -94,7 +93,7 @@ func (s state) budget() *children.Budget {
 	return b
 }
 
-// childLimits returns the limits of a child Run, with how deep its agents may delegate.
+// childLimits returns the limits of a child Run, including how deep its agents may delegate.
 func childLimits(s state, b *children.Budget, grant children.Amounts) *v1alpha1.Limits {
 	depth := int32(max(0, min(s.limits().task.Depth, maxDepth)))
 	return b.LimitsFor(&v1alpha1.Limits{Depth: &depth}, grant)

@@ -23,12 +23,12 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// plain is an id of a request that may be a part of names as it is.
+// plain matches an id of a request that can be used in names unchanged.
 var plain = regexp.MustCompile(`^[a-z0-9]+([-.][a-z0-9]+)*$`)
 
-// childNames are the names that the child Run of a request may have: one that is easy
-// to read, and one with a hash if the first is taken or too long. The name of a Run has no
-// dots: a request of the child could else have the same <run>.<request> as another.
+// childNames returns the possible names of the child Run of a request: a readable one, and one with a hash if the first
+// is taken or too long. The names have no dots: otherwise a request of the child could have the same
+// <run>.<request> as a request of its parent.
 func childNames(run *v1alpha1.Run, id string) []string {
 	hashed := children.HashedName(run.Name, string(run.UID)+"/"+id, 16)
 	if name := run.Name + "-" + strings.ReplaceAll(id, ".", "-"); plain.MatchString(id) && len(name) <= children.MaxName {
@@ -37,8 +37,7 @@ func childNames(run *v1alpha1.Run, id string) []string {
 	return []string{hashed}
 }
 
-// requestLabel is the id of a request as a label's value. A runner that is not
-// ours may say anything.
+// requestLabel returns the id of a request as the value of a label. Custom runners may send any id.
 func requestLabel(id string) string {
 	if plain.MatchString(id) {
 		return snapshot.Label(id)
@@ -46,8 +45,8 @@ func requestLabel(id string) string {
 	return task.Hash([]byte(id))[:16]
 }
 
-// childMark returns how a Run records that the child of a request was created: six characters
-// with 36 bits of a hash, since a status may have many.
+// childMark returns the mark with which a Run records that the child of a request was created: six characters with 36
+// bits of a hash, because a status may have many.
 func childMark(label string) string {
 	sum := sha256.Sum256([]byte(label))
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:6]
@@ -70,8 +69,8 @@ func childMarks(s state, p plan) []string {
 	return out
 }
 
-// childOf returns the Run that a request asks for. It gets the labels of its parent, so that
-// selectors and Kueue find it, but not those of tools that manage the parent.
+// childOf returns the child Run for a request. It gets the labels of its parent, so that selectors and Kueue match it,
+// except those of tools that manage the parent.
 func childOf(s state, d delegation, limits *v1alpha1.Limits) *v1alpha1.Run {
 	labels := map[string]string{}
 	maps.Copy(labels, s.run.Labels)
@@ -111,8 +110,7 @@ type childRuns struct {
 	live   client.Reader // the API server itself, not the cache
 }
 
-// observe reads the child Runs of one that may have some, and the Agents of
-// those that it asks for.
+// observe reads the child Runs of a Run that may have some, and the Agents of requested child Runs.
 func (c childRuns) observe(ctx context.Context, s *state) error {
 	if len(s.run.Status.Internal.Delegated) == 0 && (s.revision == nil || !delegates(s.revision.Snapshot)) {
 		return nil
@@ -135,8 +133,8 @@ func (c childRuns) observe(ctx context.Context, s *state) error {
 	return nil
 }
 
-// observeDelegation makes sure that a child Run is gone, or who is to do its work.
-// That one is gone is believed only of the API server itself.
+// observeDelegation checks whether a child Run still exists or, if it was never created, reads its Agent. Only the API
+// server itself, not the cache, can confirm that a child Run no longer exists.
 func (c childRuns) observeDelegation(ctx context.Context, s *state, d delegation) error {
 	if d.gone {
 		for _, name := range childNames(s.run, d.ID) {

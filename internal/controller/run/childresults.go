@@ -12,8 +12,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// pendingChildResults returns the results of child Runs that the runner waits for: as many as
-// fit, at least one. What it was told of a refused request stays.
+// pendingChildResults returns the results of child Runs that the runner waits for: as many as fit, at least one.
+// Results of refused requests that were sent before are kept.
 func pendingChildResults(s state, p *v1alpha1.RunProgress, told []task.Child) []task.Child {
 	var out []task.Child
 	size := 0
@@ -34,7 +34,7 @@ func pendingChildResults(s state, p *v1alpha1.RunProgress, told []task.Child) []
 	return out
 }
 
-// childResult returns the result of what a request asks for; false: there is none yet.
+// childResult returns the result for a request; false: there is none yet.
 func childResult(s state, d delegation) (task.Child, bool) {
 	if d.gone {
 		name := childNames(s.run, d.ID)[0]
@@ -59,12 +59,12 @@ func childResult(s state, d delegation) (task.Child, bool) {
 	return c, true
 }
 
-// equalChildren says whether two lists tell the same.
+// equalChildren reports whether two lists have the same results.
 func equalChildren(a, b []task.Child) bool {
 	return len(a) == len(b) && bytes.Equal(runnerpod.ToJSON(a), runnerpod.ToJSON(b))
 }
 
-// childrenMessage says which child Runs are waited for.
+// childrenMessage names the child Runs that the Run waits for.
 func childrenMessage(s state) string {
 	var open []string
 	for _, d := range s.delegations(s.progress()) {
@@ -85,7 +85,7 @@ func childrenMessage(s state) string {
 	return fmt.Sprintf("Waiting for %s and %d more", open[0], len(open)-1)
 }
 
-// childNotCreatedMessage says of a child Run that is not there what it waits for.
+// childNotCreatedMessage describes what the creation of a child Run waits for.
 func childNotCreatedMessage(s state, d delegation) string {
 	agent := untrusted.Words(d.Agent, task.MaxAsker)
 	if _, _, is := reserve(s, d); is == mustWait {

@@ -27,8 +27,8 @@ func childStateChanges(s state, p plan) []children.StateChange {
 	return out
 }
 
-// isUnwanted reports whether the call that asked for a child was cancelled, or a child does what an
-// earlier attempt asked for, while this one asks for something else under the same id.
+// isUnwanted reports whether a child should stop: the call that requested it was cancelled, or it was requested by an
+// earlier attempt and the current attempt uses the id for another request.
 func isUnwanted(s state, child *v1alpha1.Run) bool {
 	for _, d := range s.delegations(s.progress()) {
 		if d.child == child {

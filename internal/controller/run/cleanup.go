@@ -10,12 +10,10 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 )
 
-// leaveGrace is how long a runner may take to exit by itself once its result
-// is committed.
+// leaveGrace is how long a runner may take to exit after its result is committed.
 const leaveGrace = time.Minute
 
-// finished deletes what a Run that has ended leaves behind: pods after their retention, then
-// its volume, in the end the Run itself.
+// finished deletes the objects of a finished Run: pods after their retention, then its volume, at last the Run itself.
 func finished(s state) (plan, bool) {
 	if s.run.Status.CompletionTime == nil {
 		return plan{}, false
@@ -56,9 +54,8 @@ func deleteExpired(s state, p plan) plan {
 	return p
 }
 
-// deleteExpiredVolume deletes the volume of a finished Run once its retention has passed and
-// no pod mounts it. Kubernetes keeps a PersistentVolumeClaim that a pod names, also one that
-// has ended.
+// deleteExpiredVolume deletes the volume of a finished Run after its retention, when no pod mounts it. Kubernetes keeps
+// a PersistentVolumeClaim while any pod names it, even a pod that has ended.
 func deleteExpiredVolume(s state, p plan) plan {
 	done, left := volumeExpired(s)
 	switch {
@@ -73,7 +70,7 @@ func deleteExpiredVolume(s state, p plan) plan {
 	return p
 }
 
-// isLeaving reports whether a pod is about to go: it is being deleted, or still runs.
+// isLeaving reports whether a pod is being deleted or still runs.
 func isLeaving(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil || runnerpod.IsAlive(&pod) }
 
 // retentionOf returns how long after the end of the Run a pod may stay.
@@ -88,7 +85,7 @@ func retentionOf(s state, pod *corev1.Pod) time.Duration {
 	}
 }
 
-// earlier is the lesser of two wakes, where 0 means never.
+// earlier returns the shorter of two delays, where 0 means never.
 func earlier(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)

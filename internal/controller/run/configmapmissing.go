@@ -12,12 +12,12 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 )
 
-// mountDelay is how long a pod may start before the ConfigMaps that it mounts are looked for:
-// a pod that starts in time costs no request.
+// mountDelay is how long a pod may take to start before its ConfigMaps are checked, so that a pod that starts in time
+// costs no request.
 const mountDelay = 3 * time.Second
 
-// missingConfigMap returns which ConfigMap a pod that does not start waits for; empty: all
-// that users named exist. Status does not have it, and the event of the kubelet may be late or lost.
+// missingConfigMap returns which ConfigMap a pod that does not start waits for; empty: all of them exist. The status of
+// a pod does not show this, and the event of the kubelet may be late or lost.
 func missingConfigMap(ctx context.Context, live client.Reader, s state) (string, error) {
 	if s.revision == nil || !isSilent(s, mountDelay) || unschedulable(s.pod()) != "" {
 		return "", nil
@@ -35,7 +35,7 @@ func missingConfigMap(ctx context.Context, live client.Reader, s state) (string,
 	return "", nil
 }
 
-// findConfigMap reads a ConfigMap, and its data only if a key of it is required.
+// findConfigMap reads a ConfigMap, with its data only if one of its keys is required.
 func findConfigMap(ctx context.Context, live client.Reader, namespace string, required runnerpod.RequiredConfigMap) (exists, hasKey bool, err error) {
 	key := client.ObjectKey{Namespace: namespace, Name: required.Name}
 	if required.Key == "" {
@@ -53,7 +53,7 @@ func findConfigMap(ctx context.Context, live client.Reader, namespace string, re
 	return true, text || binary, nil
 }
 
-// within is when the kubelet looks again for a volume that it could not mount.
+// within describes how soon the kubelet tries again to mount a volume.
 const within = continues + "within two minutes after it exists"
 
 func configMapMissing(namespace string, required runnerpod.RequiredConfigMap) string {

@@ -45,7 +45,7 @@ import (
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// A Reconciler moves Runs.
+// A Reconciler reconciles Runs of Agents.
 type Reconciler struct {
 	client          client.Client
 	live            client.Reader // the API server itself, not the cache
@@ -66,22 +66,22 @@ type Reconciler struct {
 	queue           *queue.Queue
 }
 
-// policyChecker returns which admission policies a namespace lacks.
+// policyChecker returns the admission policies that are missing for a namespace.
 type policyChecker interface {
 	Missing(namespace string) (policies string, known bool)
 }
 
-// serviceAccounts creates the ServiceAccount of the runners of a namespace, with its rights.
+// serviceAccounts creates the ServiceAccount of runners in a namespace, with its permissions.
 type serviceAccounts interface {
 	Ensure(ctx context.Context, namespace string) error
 }
 
-// Options are what a Reconciler needs to know of its installation.
+// Options configure a Reconciler for its installation.
 type Options struct {
 	RunnerImage      string
 	RunnerPullPolicy string
 	PodDefaults      runnerpod.Defaults
-	// DefaultTTL is the TTL of Runs that say nothing; 0: they are kept.
+	// DefaultTTL is the TTL of Runs without one; 0: they are kept.
 	DefaultTTL      time.Duration
 	Guard           policyChecker
 	Identity        serviceAccounts
@@ -89,12 +89,12 @@ type Options struct {
 	Spans           runstatus.Spans // nil: there are no traces
 	// Ended caches the metadata of [EndedPods]; nil: the client has all pods.
 	Ended cache.Cache
-	// Concurrency is how many Runs are reconciled at a time; 0 means the default.
+	// Concurrency is how many Runs are reconciled in parallel; 0: the default.
 	Concurrency int
 	Now         func() time.Time
 }
 
-// New is a Reconciler; Setup runs it.
+// New returns a Reconciler; Setup runs it.
 func New(c client.Client, live client.Reader, recorder events.EventRecorder, o Options) *Reconciler {
 	r := &Reconciler{
 		events:          recorder,
@@ -126,15 +126,15 @@ func (r *Reconciler) connect(c client.Client, live, ended client.Reader) {
 	r.childRuns = childRuns{client: c, live: live}
 }
 
-// defaultConcurrency is how many Runs move at once. Each step is a few requests, so nearly all of its time is
-// that of the API server: in a burst of Runs, twice as many steps at once get the pods created earlier
-// beside those who create the Runs.
+// defaultConcurrency is how many Runs are reconciled in parallel. Each step is a few requests, so nearly all of its
+// time is spent in the API server. In a burst of new Runs, twice as many workers create the pods earlier, although
+// users create Runs at the same time.
 const defaultConcurrency = 16
 
 // byAgent indexes Runs that have not started yet by their Agent.
 const byAgent = "unstarted-by-agent"
 
-// Setup has the manager run the Reconciler.
+// Setup adds a Reconciler to the manager.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	r := New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("deckhand"), o)
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Run{}, byAgent, unstartedByAgent); err != nil {
@@ -166,8 +166,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return build.Complete(apierr.RequeueConflicts(reconcile.AsReconciler(mgr.GetClient(), r)))
 }
 
-// Reconcile moves one Run a single step: observe, decide, apply, update the status. If the
-// API server refuses what was decided, it decides again on that.
+// Reconcile moves one Run a single step: observe, decide, apply, update the status. If the API server refuses a
+// request, decide runs again with that fact.
 func (r *Reconciler) Reconcile(ctx context.Context, run *v1alpha1.Run) (ctrl.Result, error) {
 	if run.Spec.Workflow != "" {
 		return ctrl.Result{}, nil // another controller reconciles it
@@ -199,7 +199,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, run *v1alpha1.Run) (ctrl.Res
 
 var errNoImage = errors.New("the runner's image is not set: --runner-image")
 
-// Validate finds what an installation got wrong.
+// Validate returns an error for invalid settings of an installation.
 func (o Options) Validate() error {
 	if o.RunnerImage == "" {
 		return errNoImage

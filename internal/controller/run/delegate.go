@@ -17,12 +17,11 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// quotaInterval is how soon a child Run that a quota refused is tried again.
+// quotaInterval is how soon the creation of a child Run is tried again after a quota refused it.
 const quotaInterval = 15 * time.Second
 
-// create creates a child Run. What is reserved for the others follows from what the cache
-// shows, so nothing is created from an old view: an operator that created a child Run
-// recorded it, and one that reads the record reads the Run too.
+// create creates a child Run. Reservations of other children are computed from the cache, so nothing is created if the
+// cache is old. The cache is not old if it has the parent's record of the last child: it then has that child, too.
 func (c childRuns) create(ctx context.Context, s state, p plan) (facts, error) {
 	var is v1alpha1.Run
 	if err := c.live.Get(ctx, client.ObjectKeyFromObject(s.run), &is); client.IgnoreNotFound(err) != nil {
@@ -41,14 +40,14 @@ func (c childRuns) create(ctx context.Context, s state, p plan) (facts, error) {
 	return facts{}, fmt.Errorf("creating Run %s: %w", p.child.Name, err)
 }
 
-// isAnswerToChild reports whether an error says that a child Run is not created: because of what it
-// is, or because its names are taken or the operator lacks a permission.
+// isAnswerToChild reports whether an error is about this child Run: it is invalid, its names are taken, or the operator
+// lacks a permission.
 func isAnswerToChild(err error) bool {
 	_, taken := errors.AsType[*children.NamesTakenError](err)
 	return taken || isAnswer(err) || apierr.Classify(err) == apierr.Forbidden
 }
 
-// requestedAt returns since when a runner waits for a child Run; now if it does not say.
+// requestedAt returns since when a runner has waited for a child Run. Without a time in its report, that is now.
 func requestedAt(s state, request string) time.Time {
 	if p := s.progress(); p != nil {
 		for i := range p.Pending {
@@ -60,15 +59,15 @@ func requestedAt(s state, request string) time.Time {
 	return s.now
 }
 
-// isChildFor returns whether a Run is the child of another for the same request.
+// isChildFor returns a function that reports whether a Run is the child for the same parent and request.
 func isChildFor(parent, child *v1alpha1.Run) func(*v1alpha1.Run) bool {
 	return func(existing *v1alpha1.Run) bool {
 		return isChild(existing, parent) && existing.Labels[v1alpha1.LabelRequest] == child.Labels[v1alpha1.LabelRequest]
 	}
 }
 
-// mayPass returns for the error of a request to create a child Run what it waits for, how soon the
-// request is sent again, and with which reason; 0: it is not, since the answer is about this child.
+// mayPass returns for an error of creating a child Run: the message and the reason while it waits, and how soon the
+// request is sent again; 0: never, because the error is about this child.
 func mayPass(err error) (message, reason string, retry time.Duration) {
 	if taken, is := errors.AsType[*children.NamesTakenError](err); is {
 		return fmt.Sprintf("The names %s are used by Runs that are not part of this one. Delete those Runs", strings.Join(taken.Names, " and ")), v1alpha1.ReasonAwaitingChild, maxRefusedWait
@@ -85,9 +84,9 @@ func mayPass(err error) (message, reason string, retry time.Duration) {
 	}
 }
 
-// childRefusal returns what follows if the API server refuses a child Run. It waits for what may
-// pass, limits.pending at most, and reports the rest to the agent. If the runner has ended, another
-// attempt starts to report it, but not at once: the agent may request it again.
+// childRefusal returns the plan after the API server refused a child Run. It waits, limits.pending at most, if the
+// cause may pass, and reports any other cause to the agent. If the runner has ended, another attempt starts to report
+// it, after a delay because the agent may request the child again.
 func childRefusal(s state) plan {
 	message, reason, retry := mayPass(s.facts.childRefused)
 	if retry > 0 {

@@ -28,7 +28,7 @@ type delegation struct {
 	gone  bool          // it was created and then deleted
 }
 
-// delegations are what a report asks child Runs for, in its order.
+// delegations returns the requests for child Runs of a report, in its order.
 func (s state) delegations(p *v1alpha1.RunProgress) []delegation {
 	if p == nil {
 		return nil
@@ -48,8 +48,8 @@ func (s state) delegations(p *v1alpha1.RunProgress) []delegation {
 	return out
 }
 
-// delegationProblem tells the agent that asked why no child Run is created; empty: nothing
-// prevents it. It follows from the state, so it is the same each time.
+// delegationProblem returns, for the agent, why no child Run is created; empty: it can be. It depends only on the
+// state, so the answer stays the same.
 func delegationProblem(s state, d delegation) string {
 	name := untrusted.Words(d.Agent, task.MaxAsker)
 	offer := delegationTool(s, d.Agent)
@@ -77,8 +77,7 @@ func delegationProblem(s state, d delegation) string {
 	return ""
 }
 
-// delegationTool is the tool by which an agent of a Run gives work to another in a Run of
-// its own; nil: none does.
+// delegationTool returns the tool with which an agent of a Run delegates to another in a child Run; nil: there is none.
 func delegationTool(s state, agent string) *task.Tool {
 	if s.revision == nil {
 		return nil
@@ -94,15 +93,14 @@ func delegationTool(s state, agent string) *task.Tool {
 	return nil
 }
 
-// delegates says whether any agent of a snapshot may ask for a child Run.
+// delegates reports whether any agent of a snapshot can request a child Run.
 func delegates(snap task.Snapshot) bool {
 	return slices.ContainsFunc(append([]task.Agent{snap.Agent}, snap.Agents...), func(a task.Agent) bool {
 		return slices.ContainsFunc(a.Tools, func(t task.Tool) bool { return t.Mode == task.ModeRun })
 	})
 }
 
-// childInput returns what a child Run is given of what its caller wrote. A placeholder in a
-// text is not replaced.
+// childInput returns the input of a child Run from the arguments of its caller. Placeholders in texts are not replaced.
 func childInput(d delegation, offer *task.Tool) (prompt string, input *runtime.RawExtension, problem string) {
 	if d.ArgsTruncated || len(d.Args) > task.MaxDelegated {
 		return "", nil, fmt.Sprintf("What it is given has more than %d bytes: shorten it", task.MaxDelegated)
@@ -120,7 +118,7 @@ func childInput(d delegation, offer *task.Tool) (prompt string, input *runtime.R
 	return template.Literal(prompt), nil, ""
 }
 
-// delegating creates the first child Run that is asked for and does not exist yet.
+// delegating creates the first requested child Run that does not exist yet.
 func delegating(s state) (plan, bool) {
 	if wantsPause(s) || s.revision == nil {
 		return plan{}, false
@@ -139,7 +137,7 @@ func delegating(s state) (plan, bool) {
 	return plan{}, false
 }
 
-// childWasRefused reports whether the runner was told that its child Run was refused.
+// childWasRefused reports whether the runner has the result that its child Run was refused.
 func childWasRefused(s state, d delegation) bool {
 	pod := s.pod()
 	return pod != nil && slices.ContainsFunc(runnerpod.SignalsIn(pod).Children, func(c task.Child) bool { return c.Request == d.ID && c.Run == "" })

@@ -8,8 +8,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 )
 
-// overrunGrace is how much longer than limits.duration a runner may live: it
-// watches the limit itself and needs time to say so.
+// overrunGrace is how much longer than limits.duration a runner may live. The runner enforces the limit itself and
+// needs time to report.
 const overrunGrace = time.Minute
 
 // overrun ends a Run whose runner does not end itself at limits.duration. Waiting for users,
@@ -21,8 +21,8 @@ func overrun(s state) (plan, bool) {
 	return failure(v1alpha1.ReasonDurationLimit, fmt.Sprintf("The Run exceeded limits.duration (%s), and the runner did not end it. Raise limits.duration and create a new Run", s.limits().duration())), true
 }
 
-// overrunAt returns when a runner that does not end itself is given up. It may have waited: its
-// last report says how much it has used.
+// overrunAt returns when a runner that does not end itself is ended. Waits do not count: the last report has how much
+// of the duration was used.
 func overrunAt(s state) time.Time {
 	at := startedAt(s).Add(remainingDuration(s) + overrunGrace)
 	p := s.progress()
@@ -51,13 +51,13 @@ func startedAt(s state) time.Time {
 	return time.Time{}
 }
 
-// remainingDuration is what the attempts before the current one left of limits.duration.
+// remainingDuration is how much of limits.duration earlier attempts left.
 func remainingDuration(s state) time.Duration {
 	return max(s.limits().duration()-time.Duration(earlierSeconds(s))*time.Second, time.Second)
 }
 
-// earlierSeconds returns how many seconds runners were active before the current attempt. Once
-// it reports, only the task of its pod has that.
+// earlierSeconds returns how many seconds runners were active before the current attempt. After the attempt has
+// reported, only the task of its pod has this number.
 func earlierSeconds(s state) int64 {
 	if pod := s.pod(); pod != nil && pod.Annotations[v1alpha1.AnnotationTask] != "" {
 		return runnerpod.TaskIn(pod).Meter.DurationSeconds
@@ -68,7 +68,7 @@ func earlierSeconds(s state) int64 {
 	return 0
 }
 
-// overrunIn is when a runner that does not end is given up.
+// overrunIn returns how long it takes until a runner that does not end itself is ended.
 func overrunIn(s state) time.Duration {
 	if s.revision == nil {
 		return 0 // its limits are unknown; the pod has its own deadline

@@ -16,21 +16,21 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 )
 
-// The first attempt of a Run without a volume is not reserved by a write: its pod is created, and
-// the status records it with whatever there is to write next. docs/designs/018 has the reasons.
+// The first attempt of a Run without a volume is not reserved by a write: its pod is created, and the next write of the
+// status records it. docs/designs/018 has the reasons.
 
-// recordDelay is how long the status may be without an attempt whose pod exists, in case the Run
-// ends before.
+// recordDelay is how long the status may lack an attempt whose pod exists: if the Run ends meanwhile, that saves a
+// write.
 const recordDelay = 2 * time.Second
 
-// startsUnrecorded reports whether the first attempt of a Run needs no reservation. With a volume
-// the next attempt continues from its journal, and in a queue the reservation takes the place. The
-// admission policy knows the pod by the name of the Run.
+// startsUnrecorded reports whether the first attempt of a Run needs no reservation. It needs one with a volume, because
+// the next attempt continues from its journal, and in a queue, where the reservation takes the place. Without it, the
+// admission policy recognizes the pod by the name of the Run.
 func startsUnrecorded(s state) bool {
 	return s.stored == nil && !s.durable() && s.position.Limit == 0 && runnerpod.Name(s.run.Name, 1) == s.run.Name+"-1"
 }
 
-// withAttempt returns the state of a Run whose first attempt is not in its status yet; nil: it has
+// withAttempt returns the state of a Run with its first attempt, which its status does not have yet; nil: there is
 // none.
 func (s state) withAttempt(a *v1alpha1.Attempt) state {
 	if a == nil {
@@ -49,7 +49,7 @@ func (s state) isUnrecorded() bool {
 	return s.stored != nil && s.stored.Attempt == nil && s.run.Status.Attempt != nil
 }
 
-// withFacts returns the state after a plan was applied: the pod of the first attempt is to be created.
+// withFacts returns the state after a plan was applied that prepared the first attempt.
 func (s state) withFacts() state {
 	a := s.facts.prepared
 	s.facts.prepared = nil
@@ -83,8 +83,8 @@ func (r *Reconciler) observeFirstAttempt(ctx context.Context, s state) (state, e
 	return r.observeReporter(ctx, s)
 }
 
-// firstAttempt returns the first attempt of a Run, as this process or its pod remembers it, and
-// the UID of the pod; nil: there is none.
+// firstAttempt returns the first attempt of a Run and the UID of its pod, from the memory of this process or from the
+// pod; nil: there is none.
 func (r *Reconciler) firstAttempt(ctx context.Context, run *v1alpha1.Run) (a *v1alpha1.Attempt, podUID string, err error) {
 	if a := r.unrecorded.get(run.UID); a != nil {
 		return a, a.PodUID, nil
@@ -101,13 +101,13 @@ func (r *Reconciler) firstAttempt(ctx context.Context, run *v1alpha1.Run) (a *v1
 	return attemptOfPod(pod, revision, r.now()), string(pod.UID), nil
 }
 
-// isFirst reports whether a pod is that of the first attempt of a Run.
+// isFirst reports whether a pod belongs to the first attempt of a Run.
 func isFirst(pod *corev1.Pod, run *v1alpha1.Run) bool {
 	return runnerpod.BelongsTo(pod, run) && runnerpod.AttemptOf(pod) == 1
 }
 
-// attemptOfPod returns the first attempt as its pod shows it: without its UID, which is recorded
-// only of a pod that was compared with what was asked for. The clock of the API server may be ahead.
+// attemptOfPod returns the first attempt, read from its pod. The UID is left out: it is recorded only after the pod was
+// compared with the requested one. The clock of the API server may be ahead.
 func attemptOfPod(pod *corev1.Pod, revision string, now time.Time) *v1alpha1.Attempt {
 	a := &v1alpha1.Attempt{Number: 1, Pod: pod.Name, AgentRevision: revision, StartedAt: pod.CreationTimestamp}
 	if a.StartedAt.After(now) {
@@ -116,8 +116,8 @@ func attemptOfPod(pod *corev1.Pod, revision string, now time.Time) *v1alpha1.Att
 	return a
 }
 
-// beginFirst prepares the first pod of a Run, and reads the Run from the API server in place of
-// reserving the attempt.
+// beginFirst prepares the first pod of a Run. It reads the Run from the API server, since no write reserves the
+// attempt.
 func (r *Reconciler) beginFirst(ctx context.Context, s state, p plan) (facts, error) {
 	if err := r.prepare(ctx, s); err != nil {
 		return facts{}, err
@@ -134,9 +134,8 @@ func (r *Reconciler) beginFirst(ctx context.Context, s state, p plan) (facts, er
 	return facts{prepared: p.nextAttempt.Attempt}, nil
 }
 
-// notYetRecorded returns for how long the status is not written: the only news is that the first
-// attempt has a pod, which this process created, and the operator has not said anything else of
-// the Run before.
+// notYetRecorded returns for how long the status is not written, because nothing is new but the pod of the first
+// attempt, which this process created, and the operator has not written the status yet.
 func notYetRecorded(s state, p plan) time.Duration {
 	if !s.isUnrecorded() || s.stored.ObservedGeneration > 0 || s.facts.failure != nil || p.settles() {
 		return 0
@@ -161,8 +160,8 @@ func (s state) attemptWithPod() v1alpha1.Attempt {
 	return a
 }
 
-// duplicatePod waits until another pod with the name of the current attempt's is gone: it must not
-// work beside the next attempt. Its reports are refused.
+// duplicatePod waits until another pod with the name of the current attempt's pod no longer exists: it must not work in
+// parallel with the next attempt. Its reports are refused.
 func duplicatePod(s state) (plan, bool) {
 	a := s.run.Status.Attempt
 	if a.PodUID == "" || s.pod() != nil {
@@ -177,9 +176,9 @@ func duplicatePod(s state) (plan, bool) {
 	return p, true
 }
 
-// podFound records the pod of a first attempt that another process of the operator created. Until it
-// was compared with what was asked for, nothing that it reports counts. If the revision cannot be
-// read, there is nothing to compare with, and the Run can still be stopped.
+// podFound records the pod of a first attempt that another process of the operator created. Its reports do not count
+// before it was compared with the requested pod. If the revision cannot be read, the comparison is not possible, but
+// the Run can still be stopped.
 func podFound(s state) (plan, bool) {
 	if !s.isUnrecorded() || s.run.Status.Attempt.PodUID != "" || s.pod() == nil || s.unsupported != nil {
 		return plan{}, false

@@ -32,8 +32,8 @@ func outcomeOfInitContainers(pod *corev1.Pod) (attemptOutcome, bool) {
 	return attemptOutcome{}, false
 }
 
-// outcomeOfFetch classifies by the exit codes of the contract, as for a runner. What could not
-// be reached may be available the next time.
+// outcomeOfFetch classifies by the exit codes that runners use. Servers that could not be reached may be available in
+// the next attempt.
 func outcomeOfFetch(end *corev1.ContainerStateTerminated) attemptOutcome {
 	said := task.Result{}
 	if t := runnerpod.DecodeTermination(end); t != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/run/children"
 )
 
-// inputInvalid settles a Run whose input or limits its Agent does not take, before a pod exists.
+// inputInvalid ends a Run whose input or limits do not fit its Agent, before a pod exists.
 func inputInvalid(s state) (plan, bool) {
 	if s.attempt() > 0 {
 		return plan{}, false

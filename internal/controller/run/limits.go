@@ -21,7 +21,7 @@ func (l limits) duration() time.Duration {
 	return time.Duration(l.task.DurationSeconds) * time.Second
 }
 
-// limitsOf are the limits of the Agent of a revision.
+// limitsOf returns the limits of the Agent of a revision.
 func limitsOf(v *snapshot.Revision) limits {
 	out := limits{task: v.Snapshot.Agent.Limits}
 	if d := v.Agent.Pending; d != nil {
@@ -33,8 +33,8 @@ func limitsOf(v *snapshot.Revision) limits {
 	return out
 }
 
-// effective is the lower of what Agent and Run say, limit by limit. Values that
-// the schema should have refused count as not said.
+// effective returns, limit by limit, the lower value of Agent and Run. Values that the schema should have refused are
+// ignored.
 func effective(agent limits, run *v1alpha1.Limits) limits {
 	if run == nil {
 		run = &v1alpha1.Limits{}
@@ -46,8 +46,7 @@ func effective(agent limits, run *v1alpha1.Limits) limits {
 	}
 }
 
-// lowerOf is the agent's value, or the default where it has none, and the run's
-// where that is lower still.
+// lowerOf returns the lower of the Agent's value, or its default, and the Run's value.
 func lowerOf(agent, run, standard time.Duration) time.Duration {
 	if agent == 0 {
 		agent = standard

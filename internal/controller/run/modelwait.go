@@ -12,8 +12,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// modelWaitMessage returns the message of a Run that waits for a model. It changes when the cause
-// does, and not with each try of an outage: progress.modelWait has the time of the next one.
+// modelWaitMessage returns the message of a Run that waits for a model. It changes with the cause, but not with each
+// try: progress.modelWait has the time of the next try.
 func modelWaitMessage(s state) string {
 	w := s.progress().ModelWait
 	if w == nil { // an older runner
@@ -30,8 +30,8 @@ func modelWaitMessage(s state) string {
 	return message
 }
 
-// outageEndsIn is how long the message of a wait for a model names a time to come; 0: it names none.
-// The last try may be under way beyond it.
+// outageEndsIn returns how long the time in the message of a wait for a model is still in the future; 0: the message
+// has none, or it has passed during the last try.
 func outageEndsIn(s state) time.Duration {
 	if w := s.progress().ModelWait; w != nil && !w.Promised {
 		if until, bounded := outageEnds(s, w); bounded {
@@ -41,16 +41,16 @@ func outageEndsIn(s state) time.Duration {
 	return 0
 }
 
-// unavailable names a Model that is unavailable, since when, and the cause.
+// unavailable describes which Model is unavailable, since when, and why.
 func unavailable(w *v1alpha1.ModelWait) string {
 	return sentence(fmt.Sprintf("Model %s is unavailable since %s", w.Model, utc(w.Since.Time)), strings.TrimRight(w.Message, "."))
 }
 
-// utc is a time as messages about models have it: a wait may go over midnight.
+// utc formats a time for messages about models. It has the date, because a wait may continue past midnight.
 func utc(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// outageEnds returns when limits.modelOutage ends a wait; false: that is not known, or the next try
-// is later, because a time that a provider named is in the wait.
+// outageEnds returns when limits.modelOutage ends a wait; false: that is not known, or the next try is later because a
+// provider named a time.
 func outageEnds(s state, w *v1alpha1.ModelWait) (time.Time, bool) {
 	if s.revision == nil {
 		return time.Time{}, false
@@ -59,7 +59,7 @@ func outageEnds(s state, w *v1alpha1.ModelWait) (time.Time, bool) {
 	return until, w.NextTryAt == nil || !w.NextTryAt.After(until)
 }
 
-// nextTry returns when the model is asked again for which the runner left; nil: it waits for none.
+// nextTry returns when the model that the runner waits for is asked again; nil: it waits for none.
 func nextTry(s state) *time.Time {
 	w := s.progress().ModelWait
 	if w == nil || w.NextTryAt == nil {
@@ -68,8 +68,8 @@ func nextTry(s state) *time.Time {
 	return &w.NextTryAt.Time
 }
 
-// gaveUp reports whether the runner ended because it had waited for a model for as long as limits
-// allow: another attempt at once would only wait again.
+// gaveUp reports whether the runner ended because it had waited for a model as long as limits allow. Another attempt
+// would only wait again.
 func gaveUp(s state, r *v1alpha1.Result) bool {
 	p := s.progress()
 	if r.Reason != v1alpha1.ReasonModelUnavailable || p == nil || p.ModelWait == nil {

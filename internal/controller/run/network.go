@@ -19,14 +19,14 @@ import (
 // networkPolicies creates the NetworkPolicy of a class, and keeps it until it is released.
 type networkPolicies interface {
 	Acquire(ctx context.Context, namespace string, c egress.Class) (release func(), err error)
-	// Has reports whether the cache has the policy as it should be.
+	// Has reports whether the cache has the policy in its current form.
 	Has(ctx context.Context, namespace string, c egress.Class) bool
 	// Exists reports whether the cache has a policy of a class with this label.
 	Exists(ctx context.Context, namespace, label string) bool
 }
 
-// restoreNetworkPolicy creates the NetworkPolicy of the pod at work again, or undoes its changes. Where
-// the class of the pod is not known, an event says that its policy is missing.
+// restoreNetworkPolicy restores the NetworkPolicy of the active pod. If the class of the pod is not known, an event
+// reports that its policy is missing.
 func (r *Reconciler) restoreNetworkPolicy(ctx context.Context, s state) error {
 	pod := s.pod()
 	if r.networkPolicies == nil || pod == nil || !runnerpod.IsAlive(pod) {
@@ -52,9 +52,8 @@ func (r *Reconciler) restoreNetworkPolicy(ctx context.Context, s state) error {
 	return nil
 }
 
-// startedWith returns the class of a pod when it was created. That is what the pod has recorded:
-// settings of the operator may have changed since. A pod of an earlier version, or one with very
-// many destinations, has recorded only its label.
+// startedWith returns the egress class with which a pod was created, as the pod records it: settings of the operator
+// may have changed since. A pod of an earlier version, or one with very many destinations, has recorded only its label.
 func startedWith(s state, pod *corev1.Pod) (class egress.Class, isKnown bool) {
 	label := pod.Annotations[v1alpha1.AnnotationEgress]
 	if class, is := egress.Parse(pod.Annotations[v1alpha1.AnnotationEgressClass], label); is {
@@ -67,7 +66,7 @@ func startedWith(s state, pod *corev1.Pod) (class egress.Class, isKnown bool) {
 	return class, class.Label() == label
 }
 
-// networkPolicyLost lets through that a NetworkPolicy was changed or deleted.
+// networkPolicyLost passes on events of a NetworkPolicy that was changed or deleted.
 var networkPolicyLost = predicate.Funcs{
 	CreateFunc:  func(event.CreateEvent) bool { return false },
 	GenericFunc: func(event.GenericEvent) bool { return false },
@@ -78,7 +77,7 @@ var networkPolicyLost = predicate.Funcs{
 	},
 }
 
-// limitedBy are the Runs whose pods a NetworkPolicy is for.
+// limitedBy returns the Runs whose pods a NetworkPolicy selects.
 func (f runFinder) limitedBy(ctx context.Context, policy client.Object) []reconcile.Request {
 	label, is := egress.LabelIn(policy.GetName())
 	if !is {
@@ -95,8 +94,7 @@ func (f runFinder) limitedBy(ctx context.Context, policy client.Object) []reconc
 	return out
 }
 
-// acquireNetworkPolicy creates the NetworkPolicy of a pod before the pod, and keeps it until it is
-// released.
+// acquireNetworkPolicy creates the NetworkPolicy of a pod before the pod. The policy is kept until release is called.
 func (r *Reconciler) acquireNetworkPolicy(ctx context.Context, s state) (release func(), err error) {
 	if r.networkPolicies == nil {
 		return func() {}, nil

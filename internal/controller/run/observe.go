@@ -17,8 +17,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 )
 
-// observe reads everything that a decision may depend on. What does not exist is nil; what
-// cannot be read is an error.
+// observe reads everything that a decision may depend on. An object that does not exist is nil; a failed read is an
+// error.
 func (r *Reconciler) observe(ctx context.Context, run *v1alpha1.Run) (state, error) {
 	run.Status.Progress = untrusted.Progress(run.Status.Progress)
 	s := state{run: run, now: r.now(), runner: r.runner, podDefaults: r.podDefaults, defaultTTL: r.defaultTTL, networkPolicies: r.networkPolicies != nil}
@@ -69,8 +69,8 @@ func (r *Reconciler) observe(ctx context.Context, run *v1alpha1.Run) (state, err
 	return s, err
 }
 
-// pods returns the pods of a Run, the oldest attempt first. It finds them by name, whatever
-// became of their labels and owners.
+// pods returns the pods of a Run, the oldest attempt first. It finds them by name, even if their labels and owners were
+// changed.
 func (r *Reconciler) pods(ctx context.Context, run *v1alpha1.Run) ([]corev1.Pod, error) {
 	a, last := run.Status.Attempt, int32(0)
 	switch {
@@ -99,11 +99,9 @@ func (r *Reconciler) pods(ctx context.Context, run *v1alpha1.Run) ([]corev1.Pod,
 	return own, err
 }
 
-// currentPod reads the pod of the current attempt from the API server itself, where
-// the cache is not enough: it may be late, it has only pods with the label of a Run,
-// and it keeps too little of a pod to compare it with what was asked for, which is
-// done before it is recorded. Of a Run that finished some time ago the cache is
-// enough: nothing depends on it but when the pod is deleted.
+// currentPod reads the pod of the current attempt. It asks the API server if the cache is not enough: the cache may be
+// late, has only pods with the label of a Run, and keeps too little of a pod for the comparison before it is recorded.
+// For a Run that finished some time ago the cache is enough, because it only determines when the pod is deleted.
 func (r *Reconciler) currentPod(ctx context.Context, run *v1alpha1.Run, own []corev1.Pod) ([]corev1.Pod, error) {
 	a := run.Status.Attempt
 	at := slices.IndexFunc(own, func(p corev1.Pod) bool { return p.Name == a.Pod })
@@ -126,7 +124,7 @@ func (r *Reconciler) currentPod(ctx context.Context, run *v1alpha1.Run, own []co
 	return own, nil
 }
 
-// observeStart reads what keeps a pod that was created from starting.
+// observeStart reads why a created pod does not start.
 func observeStart(ctx context.Context, r *Reconciler, s *state) (err error) {
 	if s.missingConfigMap, err = missingConfigMap(ctx, r.live, *s); err != nil {
 		return err

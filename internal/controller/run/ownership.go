@@ -17,18 +17,17 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 )
 
-// A restoration is what a pod of a Run is to have again.
+// A restoration has the owner and the labels that a pod of a Run must get again.
 type restoration struct {
 	pod    *corev1.Pod
 	owners []metav1.OwnerReference
 	labels map[string]string
 }
 
-// restorations are the pods of a Run whose controller reference or labels are not
-// what the operator gave them. Without the reference a pod would stay when its Run
-// is deleted; without the labels the operator would not be told of its end, and no
-// NetworkPolicy would select it. The garbage collector takes references away on purpose when a Run is deleted and its
-// pods are to stay, so nothing is restored then.
+// restorations returns the pods of a Run whose controller reference or labels were changed. Without the reference a pod
+// would remain after its Run is deleted. Without the labels the operator would not get events of the pod, and no
+// NetworkPolicy would select it. If a Run is deleted and its pods are to remain, the garbage collector removes
+// references on purpose, so nothing is restored then.
 func restorations(s state) []restoration {
 	if !s.run.DeletionTimestamp.IsZero() {
 		return nil
@@ -56,8 +55,7 @@ func restorations(s state) []restoration {
 	return out
 }
 
-// restore gives pods their owner and labels back, unless the Run is about to go:
-// the cache may not show that yet.
+// restore restores owner and labels of pods, unless the Run is being deleted, which the cache may not show yet.
 func (r *Reconciler) restore(ctx context.Context, s state, all []restoration) error {
 	if len(all) == 0 {
 		return nil
@@ -78,8 +76,8 @@ func (r *Reconciler) restore(ctx context.Context, s state, all []restoration) er
 	return nil
 }
 
-// restorePod gives a pod its owner and labels back. The NetworkPolicy of its egress
-// label may have been swept while no pod had that label, so it is made first.
+// restorePod restores owner and labels of a pod. The NetworkPolicy of its egress label is created first: it may have
+// been deleted while no pod had that label.
 func (r *Reconciler) restorePod(ctx context.Context, s state, to restoration) error {
 	class, isKnown := startedWith(s, to.pod)
 	if _, hasLost := to.labels[v1alpha1.LabelEgress]; hasLost && isKnown && r.networkPolicies != nil {
@@ -100,8 +98,8 @@ func (r *Reconciler) restorePod(ctx context.Context, s state, to restoration) er
 	return nil
 }
 
-// runsOfPod are the Runs that a pod may belong to, by its task, its label and its
-// owner: each of them looks for itself whether it does.
+// runsOfPod returns the Runs that a pod may belong to, by its task, its label and its owner. Their reconciliation
+// checks whether it does.
 func runsOfPod(_ context.Context, pod client.Object) []reconcile.Request {
 	names := []string{runnerpod.TaskIn(pod).Run.Name, pod.GetLabels()[v1alpha1.LabelRun]}
 	if c := metav1.GetControllerOf(pod); c != nil && c.Kind == "Run" && c.APIVersion == v1alpha1.GroupVersion.String() {

@@ -6,8 +6,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 )
 
-// expiresAfter returns how long a finished Run stays by its TTL, which does not run while its
-// parent is active; false: the Run is not deleted.
+// expiresAfter returns how long a finished Run is kept by its TTL; false: it is not deleted. The TTL does not run while
+// the parent is active.
 func expiresAfter(s state) (left time.Duration, goes bool) {
 	if s.parentIsActive() {
 		return 0, false
@@ -26,7 +26,7 @@ func (s state) parentIsActive() bool {
 	return len(s.ancestors) > 0 && s.ancestors[0].Run != nil && s.ancestors[0].Run.Status.CompletionTime == nil
 }
 
-// sinceParentEnded returns how long ago the parent ended; false: that is not known.
+// sinceParentEnded returns how long ago the parent ended; false: not known.
 func (s state) sinceParentEnded() (age time.Duration, ok bool) {
 	if len(s.ancestors) == 0 || s.ancestors[0].Run == nil || s.ancestors[0].Run.Status.CompletionTime == nil {
 		return 0, false

@@ -10,16 +10,16 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 )
 
-// The ends of messages about what a Run waits for: the operator's about a missing
-// object, the start of the runner's (runner/config, runner/fetch), and of a request that
-// failed (apierr.Describe). They are not true of a Run that has stopped waiting.
+// Parts of messages that are true only while a Run waits: how runners end the message about a missing key or repository
+// (runner/config, runner/fetch), the end of the operator's message about a missing object, and the end of the message
+// about a failed request (apierr.Describe).
 const (
 	continues = "; the Run continues "
 	byItself  = continues + "when it exists"
 	tryAgain  = ". The operator tries again"
 )
 
-// waitingUnbounded waits for something outside of the Run for as long as it takes.
+// waitingUnbounded waits for something outside of the Run, without a bound.
 func waitingUnbounded(s state, reason, message string) plan {
 	if wantsPause(s) {
 		return waiting(v1alpha1.ReasonPaused, sentence(children.PausedMessage(s.run), message), 0)

@@ -12,8 +12,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// A plan is what to do next, as data: at most one step, and why. The zero plan does nothing
-// and leaves the status as it is.
+// A plan is what to do next, as data: at most one step, and its reason. The zero plan does nothing and keeps the
+// status.
 type plan struct {
 	reason  string                 // why, as the condition Succeeded reports it
 	message string                 // the same, for users
@@ -32,20 +32,19 @@ type plan struct {
 	deleteVolume *corev1.PersistentVolumeClaim // delete the volume of the Run
 	deleteRun    bool                          // delete the Run
 
-	// setStates stops, pauses or resumes child Runs, beside the step.
+	// setStates stops, pauses or resumes child Runs, besides the step.
 	setStates []children.StateChange
-	// restore are pods of the Run that lost their owner or labels, beside the step.
+	// restore has pods of the Run whose owner or labels are restored, besides the step.
 	restore []restoration
-	// termination is a termination message that says more than the status. It is recorded in
-	// place of the runner's report.
+	// termination is a termination message with more than the status has. It replaces the report of the runner.
 	termination *task.Termination
 	wake        time.Duration // reconcile again after this; 0: when something changes
 }
 
-// settles says whether the plan makes the Run final.
+// settles reports whether the plan makes the Run final.
 func (p plan) settles() bool { return p.outcome != "" && p.outcome != metav1.ConditionUnknown }
 
-// budget is what an attempt that ended counts against.
+// budget is the limit that an ended attempt counts against.
 type budget int
 
 const (
@@ -54,7 +53,7 @@ const (
 	budgetDisruptions               // spec.maxDisruptions: it was lost to infrastructure
 )
 
-// waiting returns a plan that only says what the Run waits for.
+// waiting returns a plan that only reports what the Run waits for.
 func waiting(reason, message string, wake time.Duration) plan {
 	return plan{reason: reason, message: message, wake: wake}
 }
@@ -64,8 +63,8 @@ func failure(reason, message string) plan {
 	return plan{reason: reason, message: task.Cut(message, task.MaxMessage), outcome: metav1.ConditionFalse}
 }
 
-// attemptReservation is an attempt to record before its pod is created, and since when the Run
-// is pending.
+// attemptReservation is an attempt that is recorded before its pod is created, and the time since when the Run is
+// pending.
 type attemptReservation struct {
 	*v1alpha1.Attempt
 	pendingSince metav1.Time

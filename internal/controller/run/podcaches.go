@@ -12,16 +12,16 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/run/objectcache"
 )
 
-// podCaches are the two caches of pods, and the API server behind them.
+// podCaches reads pods from two caches and, if necessary, from the API server.
 type podCaches struct {
 	client client.Client
 	ended  client.Reader // metadata of ended pods; nil: client has all pods
 	live   client.Reader
 }
 
-// get gets a pod of a Run; false: the caches have none. Of an ended pod of a Run that has finished,
-// or is about to finish with success, it is only the metadata, which is all that deleting it needs.
-// An ended pod of another Run is read from the API server.
+// get returns a pod of a Run; false: the caches do not have it. For an ended pod of a Run that has finished, or is
+// about to finish with success, it returns only the metadata, which is enough to delete it. Other ended pods are read
+// from the API server.
 func (c podCaches) get(ctx context.Context, run *v1alpha1.Run, key client.ObjectKey) (pod *corev1.Pod, found bool, err error) {
 	defer func() {
 		if err != nil {
@@ -43,8 +43,8 @@ func (c podCaches) get(ctx context.Context, run *v1alpha1.Run, key client.Object
 	return pod, found, err
 }
 
-// hasSucceeded reports whether the runner of the current attempt reported that the work is done:
-// nothing else depends on how its pod ended.
+// hasSucceeded reports whether the runner of the current attempt reported success: then the end of its pod does not
+// matter.
 func hasSucceeded(run *v1alpha1.Run) bool {
 	a, p := run.Status.Attempt, run.Status.Progress
 	return a != nil && p != nil && p.Attempt == a.Number && p.Result != nil && p.Result.Committed && p.Result.Reason == v1alpha1.ReasonFinished

@@ -8,16 +8,16 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// backstop is how much later than limits.duration the cluster ends a pod if neither
-// runner nor operator did: time to pull an image and to report.
+// backstop is how much later than limits.duration the cluster ends a pod that neither runner nor operator ended. It
+// includes time to pull an image and to report.
 const backstop = 10 * time.Minute
 
-// outageAllowance is how long a runner may wait for unavailable models in all: only limits.deadline
-// bounds the sum of several outages.
+// outageAllowance is how long a runner may wait for unavailable models in total. Only limits.deadline bounds the sum of
+// several outages.
 const outageAllowance = 7 * 24 * time.Hour
 
-// waitAllowance is how much longer than it works a pod may run, because it waits: for users, for
-// child Runs, for a model or, paused, without a volume.
+// waitAllowance is how much longer than limits.duration a pod may run because it waits: for users, for child Runs, for
+// a model, or while it is paused without a volume.
 func waitAllowance(l task.Limits) time.Duration {
 	wait := time.Duration(l.WaitSeconds) * time.Second
 	if outage := snapshot.ModelOutage(l); outage > 0 {
@@ -26,7 +26,7 @@ func waitAllowance(l task.Limits) time.Duration {
 	return wait
 }
 
-// podInputOf returns what the pod of an attempt is built from.
+// podInputOf returns the input from which the pod of an attempt is built.
 func podInputOf(s state, attempt int32) runnerpod.Input {
 	in := runnerpod.Input{
 		Run:             s.run,

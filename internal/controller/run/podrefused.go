@@ -11,13 +11,13 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// Waits after a refused create: doubling with the time already waited.
+// Delays after a refused create. They double with the time already waited.
 const (
 	minRefusedWait = time.Second
 	maxRefusedWait = time.Minute
 )
 
-// podNotCreated is what follows if the pod of the attempt could not be created.
+// podNotCreated returns the plan if the pod of the attempt could not be created.
 func podNotCreated(s state) (plan, bool) {
 	switch f := s.facts; {
 	case f.podRefused != nil:
@@ -32,7 +32,7 @@ func podNotCreated(s state) (plan, bool) {
 	return plan{}, false
 }
 
-// podRefusal is what follows if the API server refuses a pod.
+// podRefusal returns the plan if the API server refuses a pod.
 func podRefusal(s state, err error) plan {
 	text := apierr.Text(err)
 	switch apierr.Classify(err) {
@@ -51,8 +51,8 @@ func podRefusal(s state, err error) plan {
 	}
 }
 
-// admissionRemedy returns what to change if admission refuses a pod. The plugin of OpenShift names
-// what it enforces.
+// admissionRemedy returns what to change if admission refuses a pod. The plugin of OpenShift names the field that it
+// enforces.
 func admissionRemedy(s state, text string) string {
 	const general = "Change spec.podTemplate or spec.sandbox of the Agent, or the policy"
 	if s.podDefaults.User == runnerpod.PodUserCluster || !strings.Contains(text, "security context constraint") {
@@ -73,7 +73,7 @@ func retriedCreate(s state, reason, message string) plan {
 	return p
 }
 
-// maxConflicts is how many names held by others are skipped.
+// maxConflicts is how many taken names are skipped.
 const maxConflicts = 10
 
 // nextPodName skips the name of a pod that another object has.

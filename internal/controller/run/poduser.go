@@ -13,8 +13,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 )
 
-// observeAssignable reads what the cluster may assign to the pod of the attempt, if it chooses the
-// user and the pod is yet to be compared.
+// observeAssignable reads which users the cluster may assign to the pod of the attempt, if the cluster chooses the user
+// and the pod has not been compared yet.
 func observeAssignable(ctx context.Context, live client.Reader, s *state) error {
 	a := s.run.Status.Attempt
 	if s.podDefaults.User != runnerpod.PodUserCluster || a != nil && a.PodUID != "" {
@@ -28,8 +28,8 @@ func observeAssignable(ctx context.Context, live client.Reader, s *state) error 
 	return nil
 }
 
-// recordOwner records on the volume of a Run which user the cluster gave to its first pod, so that
-// later pods ask for the same.
+// recordOwner records on the volume of a Run which user the cluster assigned to its first pod, so that later pods
+// request the same user.
 func (v volumes) recordOwner(ctx context.Context, s state, pod *corev1.Pod) error {
 	name := s.run.Status.Attempt.VolumeClaim
 	if name == "" || s.podDefaults.User != runnerpod.PodUserCluster || runnerpod.FileOwnerOf(s.volume) != nil {
@@ -50,14 +50,13 @@ func (v volumes) recordOwner(ctx context.Context, s state, pod *corev1.Pod) erro
 	return nil
 }
 
-// podWithoutUser ends a Run whose pod has no common user: what the sandbox writes, the runner could
-// not read.
+// podWithoutUser ends a Run whose containers have no common user: the runner could not read the files of the sandbox.
 func podWithoutUser(s state, container string) plan {
 	return failure(v1alpha1.ReasonMisconfigured, fmt.Sprintf("The operator leaves the user of pods to the cluster (value podUser of the chart), which gave none to container %s of pod %s. Set podUser: Deckhand, or have the admission of the cluster assign users, as OpenShift does", container, s.run.Status.Attempt.Pod))
 }
 
-// fileOwnerRefused waits while the namespace does not allow the user whom the files on the volume
-// belong to. Another user could not read the journal.
+// fileOwnerRefused waits while the namespace does not allow the user who owns the files on the volume. Another user
+// could not read the journal.
 func fileOwnerRefused(s state) (plan, bool) {
 	owner := runnerpod.FileOwnerOf(s.volume)
 	if s.podDefaults.User != runnerpod.PodUserCluster || owner == nil || s.assignable.Allows(*owner) {

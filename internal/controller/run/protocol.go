@@ -8,8 +8,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// protocolVersion is the version of the protocol that the runner of the current
-// attempt speaks, by whichever channel it spoke; 0: it has not said.
+// protocolVersion is the version of the protocol that the runner of the current attempt uses, in its report or its
+// termination message; 0: not known.
 func (s state) protocolVersion() int {
 	version := 0
 	if p := s.progress(); p != nil {
@@ -21,9 +21,8 @@ func (s state) protocolVersion() int {
 	return version
 }
 
-// protocolUnsupported fails a Run whose runner speaks a newer protocol than this operator
-// knows: what such a runner reports may mean something else. Older versions are
-// known, and fields that a version does not have are ignored.
+// protocolUnsupported fails a Run whose runner uses a newer protocol than this operator supports: its reports could
+// mean something else. Older versions are supported, and fields that a version does not have are ignored.
 func protocolUnsupported(s state) (plan, bool) {
 	version := s.protocolVersion()
 	if version <= task.Version {

@@ -20,8 +20,8 @@ func queued(s state) (plan, bool) {
 	return queueMessage(s.run.Spec.Agent, t), true
 }
 
-// A Run in the queue is looked at when something before it ends. What it says of
-// its place is brought up to date now and then, the farther back the less often.
+// A Run in the queue is reconciled when a Run before it ends. The position in its message is updated from time to time,
+// less often for later positions.
 const (
 	nearWait = 10 * time.Second
 	farWait  = 5 * time.Minute
@@ -36,7 +36,7 @@ func queueMessage(agent string, t queue.Position) plan {
 	return waiting(v1alpha1.ReasonQueued, message, min(time.Duration(t.Number)*nearWait, farWait))
 }
 
-// ordinal is 1st, 2nd, 3rd, 4th and so on.
+// ordinal returns 1st, 2nd, 3rd, 4th and so on.
 func ordinal(n int) string {
 	suffix := "th"
 	if tens := n / 10 % 10; tens != 1 {

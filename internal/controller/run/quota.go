@@ -10,8 +10,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 )
 
-// podQuotaRefusal is what follows if a ResourceQuota refuses a pod. Both causes may pass: other
-// pods end, or somebody creates a LimitRange.
+// podQuotaRefusal returns the plan if a ResourceQuota refuses a pod. Both causes may pass: other pods end, or an
+// administrator creates a LimitRange.
 func podQuotaRefusal(s state, err error) plan {
 	quota, required := apierr.Requirements(err)
 	if len(required) == 0 {
@@ -40,8 +40,8 @@ func containersText(names []string) string {
 	return "containers " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// requirementRemedy names the fields in which the containers get their resources. Those of the Agent
-// do not help this Run, because its revision does not change.
+// requirementRemedy names the fields for the resources of the containers. Changed fields of the Agent do not help this
+// Run, because its revision does not change.
 func requirementRemedy(required []apierr.Requirement) string {
 	const byLimitRange = "reate a LimitRange with defaults for them or set containerResources of the chart, and the Run continues"
 	var fields []string
@@ -65,8 +65,8 @@ func requirementRemedy(required []apierr.Requirement) string {
 	return fmt.Sprintf("Set them in %s of the Agent and create a new Run, or c%s%s", strings.Join(fields, " and "), byLimitRange, elsewhere)
 }
 
-// containersOf returns the containers that lack a resource; without names, those of which
-// the Agent has fields.
+// containersOf returns the containers that lack a resource. If the quota names none, these are the containers that the
+// Agent has fields for.
 func containersOf(r apierr.Requirement) []string {
 	if len(r.Containers) > 0 {
 		return r.Containers
@@ -74,8 +74,7 @@ func containersOf(r apierr.Requirement) []string {
 	return []string{runnerpod.RunnerContainer, runnerpod.SandboxContainer}
 }
 
-// resourcesField returns the field of the Agent with the resources of a container; empty: it
-// has none.
+// resourcesField returns the field of the Agent with the resources of a container, or an empty text.
 func resourcesField(container string) string {
 	switch container {
 	case runnerpod.RunnerContainer, runnerpod.FetchContainer, runnerpod.InstallContainer:

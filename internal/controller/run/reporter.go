@@ -14,11 +14,10 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 )
 
-// Before the first attempt is recorded, the API server accepts reports of any runner pod that has its
-// name. This file decides whose report it is. docs/designs/018 has the table.
+// Before the first attempt is recorded, the API server accepts reports of any runner pod with its name. This file
+// decides whether a report belongs to this Run. docs/designs/018 has the table.
 
-// observeReporter completes the status of a Run if a pod has reported that neither this process nor
-// its caches know.
+// observeReporter completes the status of a Run with a report of a pod that neither this process nor its caches know.
 func (r *Reconciler) observeReporter(ctx context.Context, s state) (state, error) {
 	run := s.run
 	key := client.ObjectKey{Namespace: run.Namespace, Name: runnerpod.Name(run.Name, 1)}
@@ -43,16 +42,17 @@ func (r *Reconciler) observeReporter(ctx context.Context, s state) (state, error
 	return s.withReporter(pod, hash), nil
 }
 
-// withReporter returns the state with the pod that reported for the first attempt, though the caches
-// do not show it. pod is the one that has the name of attempt 1 now; nil: there is none.
+// withReporter returns the state with a pod that reported for the first attempt and that the caches do not show. pod is
+// the pod that has the name of attempt 1 now; nil: there is none.
 //
 //   - It is a pod of the Run: the caches were late, and what it reports counts.
 //   - It is a pod of another Run, which had the name before: its report is removed.
-//   - It no longer exists: it was a pod of this Run that no operator remembers, and the first that reports
-//     excludes others of its name, so it counts as a lost attempt. Whether it changed anything is
-//     believed, so that nothing is repeated; its result is not, because nobody can tell any more
-//     whose pod it was. Nor is a Decision that it says it has: none is delivered before the attempt is
-//     recorded. A Run whose first attempt is reserved has no such pod, unless its Agent was changed since.
+//   - It no longer exists: it was a pod of this Run that no operator remembers. Its report excludes
+//     other pods of its name, so it counts as a lost attempt. A report of effects counts, so that
+//     nothing is repeated. Its result does not, because it can no longer be proven which Run the pod
+//     belonged to; nor does a Decision in its report, because none is delivered before the attempt
+//     is recorded. A Run whose first attempt is reserved has no such pod, unless its Agent was
+//     changed since.
 func (s state) withReporter(pod *corev1.Pod, revision string) state {
 	uid := s.run.Status.Progress.PodUID
 	switch {
@@ -68,8 +68,8 @@ func (s state) withReporter(pod *corev1.Pod, revision string) state {
 	return s
 }
 
-// withReportedPod returns the state with the UID of the pod that reported, if a cache still has this pod
-// and the API server does not: it is the first attempt, whatever pod has its name now.
+// withReportedPod returns the state with the UID of the pod that reported, if a cache still has this pod and the API
+// server does not. It is the first attempt, even if another pod has its name now.
 func (s state) withReportedPod() state {
 	if !s.isUnrecorded() || s.progress() == nil || s.run.Status.Attempt.PodUID != "" {
 		return s
@@ -80,15 +80,15 @@ func (s state) withReportedPod() state {
 	return s
 }
 
-// reportedByOther reports whether a pod reported that is not the pod of the first attempt, as
-// far as the operator knows.
+// reportedByOther reports whether a pod other than that of the first attempt has reported, as far as the operator
+// knows.
 func reportedByOther(run *v1alpha1.Run, podUID string) bool {
 	p := run.Status.Progress
 	return p != nil && p.PodUID != "" && p.PodUID != podUID
 }
 
-// withoutReport returns the state of a Run without the report that its status has: it is of a pod of
-// another Run. The attempt must be reserved, so that this pod cannot report again.
+// withoutReport returns the state of a Run without a report that came from a pod of another Run. The attempt must be
+// reserved, so that this pod cannot report again.
 func (s state) withoutReport() state {
 	run := *s.run
 	run.Status = *s.run.Status.DeepCopy()
@@ -97,8 +97,8 @@ func (s state) withoutReport() state {
 	return s
 }
 
-// sameReporter tests that no other pod has reported since the status was read: of two pods of the
-// first attempt the one that reports first is recorded.
+// sameReporter tests that no other pod has reported since the status was read. If the first attempt has two pods, the
+// first that reports is recorded.
 func sameReporter(p *v1alpha1.RunProgress) statuspatch.Op {
 	switch {
 	case p == nil:

@@ -10,8 +10,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// requestFailed reports a request that failed, or an observation. None of what its plan was
-// to record is recorded, unless that ends the Run: it is decided again.
+// requestFailed reports a failed request or observation. Nothing of its plan is recorded, unless the plan ends the Run:
+// the next Reconcile decides again.
 func requestFailed(s state) (plan, bool) {
 	if s.facts.failure == nil {
 		return plan{}, false
@@ -33,7 +33,7 @@ func requestFailed(s state) (plan, bool) {
 	return next, true
 }
 
-// outdated waits until the cache shows what changed since the Run was read.
+// outdated waits until the cache has the change that was made since the Run was read.
 func outdated(s state) (plan, bool) { return plan{wake: signalCheckInterval}, s.facts.outdated }
 
 // startsAttempt reports whether a Run waits for a pod of its current attempt, or for
@@ -42,9 +42,8 @@ func startsAttempt(s state) bool {
 	return s.run.Status.Attempt == nil || s.run.Status.Attempt.PodUID == ""
 }
 
-// cannotStart waits until an attempt can start, limits.pending at most. A failure
-// that may pass does not end a Run the first time that it is seen: the Run may have
-// waited for something else until then.
+// cannotStart waits until an attempt can start, limits.pending at most. A temporary failure does not end a Run the
+// first time that it occurs, because the Run may have waited for something else until then.
 func cannotStart(s state, p plan, text string, err error) plan {
 	if apierr.IsRefusal(err) {
 		return waitingBounded(s, v1alpha1.ReasonPending, text)
@@ -56,8 +55,8 @@ func cannotStart(s state, p plan, text string, err error) plan {
 	return waiting(reason, untilPending(s, text), 0)
 }
 
-// reasonWhile returns the reason of a Run while a request fails. The message of a Run that
-// lacks a Secret is repeated until its runner starts, which another message must not be.
+// reasonWhile returns the reason of a Run while a request fails. It is not SecretMissing: the message of a Run with this
+// reason is repeated until its runner starts, and the message about a request must not be.
 func reasonWhile(s state, p plan) string {
 	switch reason := cmp.Or(p.reason, reasonOf(s.run)); reason {
 	case v1alpha1.ReasonSecretMissing:

@@ -24,8 +24,8 @@ type revisions struct {
 	live   client.Reader // the API server itself, not the cache
 }
 
-// of returns the revision of the Agent that the Run started with or, before the first attempt, the
-// current one. If there is none, the text says why.
+// of returns the revision with which the Run started or, before the first attempt, the current revision of its Agent.
+// If there is none, the text has the cause.
 func (r revisions) of(ctx context.Context, run *v1alpha1.Run) (*snapshot.Revision, string, error) {
 	a := run.Status.Attempt
 	if a == nil {
@@ -35,8 +35,8 @@ func (r revisions) of(ctx context.Context, run *v1alpha1.Run) (*snapshot.Revisio
 	if found || err != nil {
 		return v, "", err
 	}
-	// It was deleted, or the operator ended after it recorded the attempt and before it stored
-	// the revision. The current revision is used if it is the same.
+	// The revision was deleted, or the operator recorded the attempt and ended before it stored the revision. The
+	// current revision is used if it has the same hash.
 	v, _, err = r.current(ctx, run)
 	untouched := a.Number == 1 && a.PodUID == ""
 	if v != nil && (v.Hash == a.AgentRevision || untouched) {
@@ -67,7 +67,7 @@ func (r revisions) stored(ctx context.Context, namespace, hash string) (*snapsho
 	return v, err == nil, nil
 }
 
-// current returns the present revision of the Agent, or the one that the Run was created for.
+// current returns the current revision of the Agent, or the revision for which the Run was created.
 func (r revisions) current(ctx context.Context, run *v1alpha1.Run) (*snapshot.Revision, string, error) {
 	if children.FixedRevision(run) != "" {
 		return r.fixed(ctx, run)
@@ -91,7 +91,7 @@ func (r revisions) current(ctx context.Context, run *v1alpha1.Run) (*snapshot.Re
 	return v, "", err
 }
 
-// fixed returns the revision that a Run was created for. If it was deleted, the Run cannot start.
+// fixed returns the revision for which a Run was created. If it was deleted, the Run cannot start.
 func (r revisions) fixed(ctx context.Context, run *v1alpha1.Run) (*snapshot.Revision, string, error) {
 	hash := children.FixedRevision(run)
 	v, found, err := r.stored(ctx, run.Namespace, hash)
@@ -101,8 +101,8 @@ func (r revisions) fixed(ctx context.Context, run *v1alpha1.Run) (*snapshot.Revi
 	return nil, fmt.Sprintf("The revision of Agent %s that this Run was created for was deleted (ConfigMap %s). Create a new Run of the workflow", run.Spec.Agent, snapshot.Name(hash)), nil
 }
 
-// hashOf returns the hash of the revision with this name of a ConfigMap or, if that does not exist,
-// of the current revision of the Agent; empty: there is none.
+// hashOf returns the hash of the revision in the ConfigMap with a name. If that does not exist, it returns the hash of
+// the current revision of the Agent; empty: there is none.
 func (r revisions) hashOf(ctx context.Context, run *v1alpha1.Run, name string) (string, error) {
 	cm := revision.Metadata()
 	key := client.ObjectKey{Namespace: run.Namespace, Name: name}

@@ -11,8 +11,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 )
 
-// rules are all rules of a Run of an Agent, the most urgent first: the first that applies
-// decides. Each line says when, and which reason the condition Succeeded gets.
+// rules are all rules of a Run of an Agent, most important first: the first that applies decides. Each line names the
+// condition, and the reason of Succeeded.
 var rules = []func(state) (plan, bool){
 	requestFailed,       // a request of this Reconcile failed: the same reason, or Pending and in the end PendingTimeout
 	outdated,            // the Run has changed since it was read: no change
@@ -47,8 +47,7 @@ var rules = []func(state) (plan, bool){
 	running,             // the runner reports: Running, or what it waits for
 }
 
-// decide returns the plan of the first rule that applies. Whatever an active Run waits for,
-// it is reconciled when its deadline passes.
+// decide returns the plan of the first rule that applies. An active Run is always reconciled when its deadline passes.
 func decide(s state) plan {
 	for _, rule := range rules {
 		p, applies := rule(s)
@@ -134,7 +133,7 @@ func stopped(s state) (plan, bool) {
 // guardInterval is how often missing policies are checked.
 const guardInterval = 15 * time.Second
 
-// policiesUnchecked waits for the first check, which a new operator does at once.
+// policiesUnchecked waits for the first check, which a new operator does immediately.
 func policiesUnchecked(s state) (plan, bool) {
 	return plan{wake: time.Second}, s.policiesUnknown && s.pod() == nil
 }
@@ -146,8 +145,8 @@ func policiesMissing(s state) (plan, bool) {
 	return waiting(v1alpha1.ReasonPending, "No runner is started while the cluster does not have "+s.missingPolicies+". Install the chart of Deckhand again, or apply config/default", guardInterval), true
 }
 
-// revisionUnsupported waits for an operator that can read the revision, or ends the Run if
-// only an older one could. A runner that is active continues meanwhile.
+// revisionUnsupported waits for an operator that can read the revision, or ends the Run if only an older one could. An
+// active runner continues meanwhile.
 func revisionUnsupported(s state) (plan, bool) {
 	if s.unsupported == nil || s.pod() != nil {
 		return plan{}, false
@@ -249,13 +248,11 @@ func ended(s state) (plan, bool) {
 	return endAttempt(s, outcomeOfPod(pod)), true
 }
 
-// settleInTime is how long a runner may be at work before the Run is Running: a short Run
-// is over by then and saves a write.
+// settleInTime is how long a runner may work before the Run is shown as Running. A Run that ends earlier saves a write.
 const settleInTime = time.Second
 
-// atWorkFor returns how long the runner has been at work. Its report may be the first after a
-// second, or, if effects begin or an older runner starts, at once; the kubelet may say later
-// when it started. Of a clock that is ahead the result is negative.
+// atWorkFor returns how long the runner has worked. Its first report comes after about a second, or at once if effects
+// begin or an older runner starts; the kubelet may report its start later. The result is negative if a clock is ahead.
 func atWorkFor(s state) time.Duration {
 	begun := time.UnixMilli(s.progress().Sequence)
 	if container := runnerpod.RunnerStatus(s.pod()); container != nil && container.State.Running != nil && container.State.Running.StartedAt.Time.Before(begun) {
@@ -270,7 +267,7 @@ func running(s state) (plan, bool) {
 	if reason, message := waitsFor(s); reason != "" {
 		return waiting(reason, message, earlier(heard, outageEndsIn(s))), true
 	}
-	// The runner's clock may be off; one that is ahead must not hold this back.
+	// The runner's clock may be wrong. A clock that is ahead must not delay the decision.
 	if age := atWorkFor(s); age >= 0 && age < settleInTime && reasonOf(s.run) != v1alpha1.ReasonRunning {
 		return waiting(reasonOf(s.run), messageOf(s.run), settleInTime-age), true
 	}

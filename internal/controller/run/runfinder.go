@@ -23,7 +23,7 @@ func unstartedByAgent(o client.Object) []string {
 	return []string{run.Spec.Agent}
 }
 
-// waitingForAgent returns the Runs that wait for an Agent, or for one that refers to it.
+// waitingForAgent returns the Runs that wait for an Agent, or for another Agent that refers to it.
 func (f runFinder) waitingForAgent(ctx context.Context, agent client.Object) []reconcile.Request {
 	names, err := cached.AgentsUsingAgent(ctx, f.client, agent.GetNamespace(), agent.GetName())
 	if err != nil {

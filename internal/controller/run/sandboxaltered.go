@@ -10,14 +10,14 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// sandboxAltered ends a Run whose sandbox was changed by another webhook.
+// sandboxAltered ends a Run whose sandbox another webhook changed.
 func sandboxAltered(s state, what string) plan {
 	message := fmt.Sprintf("Another webhook of the cluster changed pod %s, and commands of the agent would have had the use of it: %s. Keep that webhook from pods with the label app.kubernetes.io/name: deckhand-runner, or list paths of mounts and names of variables or volumes in sandbox.allowInjected of the Agent", s.run.Status.Attempt.Pod, task.Cut(what, task.MaxMessage/2))
 	return failure(v1alpha1.ReasonSandboxAltered, message)
 }
 
-// recordPod records a pod that was created and not recorded, unless it was changed. Without the
-// revision of the Agent that cannot be seen.
+// recordPod records a pod that was created and is not recorded yet, unless it was changed. Without the revision of the
+// Agent, changes cannot be detected.
 func recordPod(s state, p plan, pod *corev1.Pod) plan {
 	switch {
 	case s.unsupported != nil:

@@ -7,9 +7,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 )
 
-// waitedForSecret reports whether an attempt ended before it made a call because a
-// Secret was missing. Such an attempt is charged to nothing, limits.duration
-// included, and its pod is deleted when the next attempt starts.
+// waitedForSecret reports whether an attempt ended before its first call because a Secret was missing. Such an attempt
+// counts against no limit, not even limits.duration, and its pod is deleted when the next attempt starts.
 func waitedForSecret(pod *corev1.Pod) bool {
 	if pod == nil || runnerpod.IsAlive(pod) || outcomeOfPod(pod).reason != v1alpha1.ReasonSecretMissing {
 		return false
@@ -28,7 +27,7 @@ func hasWorked(s state) bool {
 	return runnerpod.Termination(pod) != nil && !waitedForSecret(pod)
 }
 
-// podsThatWaited are the pods of earlier attempts that only waited for a Secret.
+// podsThatWaited returns the pods of earlier attempts that only waited for a Secret.
 func podsThatWaited(s state) []corev1.Pod {
 	var out []corev1.Pod
 	for i := range s.pods {

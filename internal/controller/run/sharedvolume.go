@@ -11,9 +11,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 )
 
-// Runs of a workflow may have one workspace along a branch of it. The claim then
-// belongs to the workflow's Run, which is their parent: whichever of them is first
-// makes it, and it goes when the parent has finished.
+// Runs of a workflow may share a workspace along a branch of the graph. The claim then belongs to their parent, the
+// workflow's Run: the first of them creates it, and it is deleted after the parent has finished.
 
 // sharesVolume reports whether other Runs use the volume of the Run.
 func (s state) sharesVolume() bool {
@@ -21,9 +20,8 @@ func (s state) sharesVolume() bool {
 	return claim != ""
 }
 
-// observe reads the volume of a Run and, if a shared one was deleted, whether others had
-// changed its files. That it does not exist only the API server says: the cache may not show
-// it yet.
+// observe reads the volume of a Run and, if a shared volume was deleted, whether other Runs had changed its files. Only
+// the API server can confirm that it does not exist: the cache may be late.
 func (v volumes) observe(ctx context.Context, s *state) error {
 	err := readVolume(ctx, v.client, s)
 	if err != nil || s.run.Status.CompletionTime != nil || !s.volumeDeleted() {

@@ -29,8 +29,7 @@ func isWaiting(s state) bool {
 	return false
 }
 
-// waitsFor returns what the runner reports to wait for, as reason and message of Succeeded;
-// empty: it works.
+// waitsFor returns what the runner reports that it waits for, as reason and message of Succeeded; empty: it works.
 func waitsFor(s state) (reason, message string) {
 	switch p := s.progress(); p.State {
 	case v1alpha1.ReasonWaitingForModel, v1alpha1.StateRateLimited:
@@ -45,7 +44,7 @@ func waitsFor(s state) (reason, message string) {
 	return "", ""
 }
 
-// maxSignals is the most bytes of the signals of a pod.
+// maxSignals is the maximum size of the signals of a pod in bytes.
 const maxSignals = 8 << 10
 
 // signalCheckInterval is how soon the effect of a signal is checked.
@@ -69,13 +68,12 @@ func signalsPending(s state) (plan, bool) {
 	return plan{signal: pod, signals: told, wake: signalCheckInterval}, true
 }
 
-// signalRetryInterval is how long the runner may take to act on signals before they are sent
-// again. A kubelet usually delivers a changed annotation within a second; one that missed the
-// change delivers it with the next.
+// signalRetryInterval is how long the runner may take to act on signals before they are sent again. A kubelet usually
+// delivers a changed annotation within a second. If it missed a change, the next change delivers it.
 const signalRetryInterval = 20 * time.Second
 
-// signalRetryIn returns when signals that the runner has not acted on are sent again: 0 if
-// there are none, signalRetryInterval if it is time.
+// signalRetryIn returns in how long unanswered signals are sent again: 0 if there are none, signalRetryInterval if they
+// are due now.
 func signalRetryIn(s state, told task.Signals) time.Duration {
 	if len(told.Decisions)+len(told.Children) == 0 {
 		return 0
@@ -86,12 +84,12 @@ func signalRetryIn(s state, told task.Signals) time.Duration {
 	return signalRetryInterval
 }
 
-// maxDelivered is how many Decisions are sent at once. The runner reports its last ones only,
-// so that none is missed.
+// maxDelivered is how many Decisions are sent at once. The runner reports only the last ones that it acted on, so this
+// must be smaller.
 const maxDelivered = task.MaxDecided / 2
 
-// pendingDecisions returns the Decisions that the runner waits for and has not acted on: as
-// many as fit, at least one, the oldest first, messages last.
+// pendingDecisions returns the Decisions that the runner can use and has not acted on: as many as fit, at least one,
+// oldest first, messages last.
 func pendingDecisions(s state, told task.Signals) []task.Decision {
 	before := told.Decisions
 	told.Decisions, told.Children = nil, nil
@@ -127,10 +125,9 @@ func deliveryOrder(all []v1alpha1.Decision) []*v1alpha1.Decision {
 	return append(pressing, messages...)
 }
 
-// classifyDecisions returns the Decisions that can be acted on, and the sum of what was granted by
-// Decisions that a runner of this Run acted on. Decisions of an earlier Run of the same
-// name may still exist; those that the operator has not made the Run the owner of yet
-// could be deleted after they were acted on.
+// classifyDecisions returns the Decisions that can be acted on, and the sum of the grants that a runner of this Run
+// applied. It ignores Decisions of an earlier Run of the same name, and Decisions that the Run does not own yet,
+// because these could be deleted after they were applied.
 func classifyDecisions(run *v1alpha1.Run, all []v1alpha1.Decision) (open []v1alpha1.Decision, granted task.Limits) {
 	for i := range all {
 		d := &all[i]
@@ -158,8 +155,8 @@ func decisionMissing(s state) (plan, bool) {
 	return failure(v1alpha1.ReasonDecisionMismatch, fmt.Sprintf("The runner acted on Decision %s, which does not exist, or was refused, or decides something else: it was deleted although an admission policy protects it, or the runner was not told by the operator. Do not trust what the Run did: read the log of its pod and the audit log of the cluster", s.missingDecision)), true
 }
 
-// withGrants returns limits with what was granted to earlier attempts: a journal that was lost
-// with its pod does not have it. No limit stays no limit.
+// withGrants adds the grants to earlier attempts to limits, because a journal without a volume is lost with its pod. A
+// limit that is not set stays unset.
 func withGrants(l, granted task.Limits) task.Limits {
 	l.Steps += granted.Steps
 	if l.Tokens > 0 {
@@ -171,8 +168,8 @@ func withGrants(l, granted task.Limits) task.Limits {
 	return l
 }
 
-// decisionForRunner returns a Decision as the runner reads it. Values that the schema should
-// have refused are ignored.
+// decisionForRunner returns a Decision in the form for the runner. Values that the schema should have refused are
+// ignored.
 func decisionForRunner(d *v1alpha1.Decision, request string) task.Decision {
 	out := task.Decision{
 		Name:    d.Name,

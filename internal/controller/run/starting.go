@@ -14,15 +14,15 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 )
 
-// pullGrace is how long an image may fail to be pulled: long enough for a
-// registry to come back, too short to hide a typing error.
+// pullGrace is how long pulling an image may fail: long enough for a registry to recover, and short enough to report a
+// wrong name soon.
 const pullGrace = 5 * time.Minute
 
-// silentGrace is how long a runner may work without a first report before the Run says where to
-// look. The runner tries again for as long as the API server does not take its report.
+// silentGrace is how long a runner may work without a first report before the Run reports where to look. The runner
+// retries until the API server accepts its report.
 const silentGrace = time.Minute
 
-// starting reports what keeps a pod from running its runner, and ends the Run in time.
+// starting reports why a pod does not start its runner, and ends the Run in time.
 func starting(s state) (plan, bool) {
 	switch {
 	case s.progress() != nil:
@@ -33,7 +33,7 @@ func starting(s state) (plan, bool) {
 	return podStarting(s), true
 }
 
-// runnerRuns reports whether the runner of a pod runs, by the kubelet.
+// runnerRuns reports whether the runner of a pod runs, according to the kubelet.
 func runnerRuns(pod *corev1.Pod) bool {
 	container := runnerpod.RunnerStatus(pod)
 	return container != nil && container.State.Running != nil
@@ -119,7 +119,7 @@ func startStage(pod *corev1.Pod) string {
 	return fmt.Sprintf("pod %s, which the kubelet of its cluster node has not started", pod.Name)
 }
 
-// runnerSilent adds to the message of a runner that works and does not report, why that may be.
+// runnerSilent adds to the message of a runner that works without reporting why that may be.
 func runnerSilent(s state, p plan) plan {
 	if left := startedAt(s).Add(silentGrace).Sub(s.now); left > 0 {
 		p.wake = earlier(p.wake, left)
@@ -131,7 +131,7 @@ func runnerSilent(s state, p plan) plan {
 	return p
 }
 
-// withWarningCheck reconciles soon again: no event wakes the controller.
+// withWarningCheck sets an early wake, because no event reports a new warning.
 func withWarningCheck(s state, p plan) plan {
 	if p.settles() {
 		return p
@@ -143,9 +143,8 @@ func withWarningCheck(s state, p plan) plan {
 	return p
 }
 
-// startMessage is what is said of an attempt that has not reported yet. One that
-// follows an attempt which only waited goes on saying what for: whether it is
-// there now only the runner can tell.
+// startMessage returns the message about an attempt that has not reported yet. After an attempt that only waited, it
+// repeats what that one waited for: only the runner can find out whether it exists now.
 func startMessage(s state) (reason, message string) {
 	a := s.run.Status.Attempt
 	since := s.run.Status.Internal.PendingSince
@@ -155,7 +154,7 @@ func startMessage(s state) (reason, message string) {
 	return v1alpha1.ReasonStarting, fmt.Sprintf("Starting attempt %d", a.Number)
 }
 
-// gated says whether a pod is held back on purpose, by Kueue for one.
+// gated reports whether scheduling of a pod is held back on purpose, for example by Kueue.
 func gated(pod *corev1.Pod) bool {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonSchedulingGated {
@@ -165,7 +164,7 @@ func gated(pod *corev1.Pod) bool {
 	return false
 }
 
-// unschedulable is the scheduler's message, when no node takes the pod.
+// unschedulable returns the scheduler's message if no node fits the pod.
 func unschedulable(pod *corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
@@ -175,8 +174,7 @@ func unschedulable(pod *corev1.Pod) string {
 	return ""
 }
 
-// otherWarning is what an event tells of a pod that no node takes beyond what the
-// scheduler says of it already.
+// otherWarning returns the warning of an event about an unschedulable pod, unless it repeats the scheduler's message.
 func otherWarning(trouble string) string {
 	if strings.HasPrefix(trouble, "FailedScheduling: ") {
 		return ""
@@ -184,7 +182,7 @@ func otherWarning(trouble string) string {
 	return trouble
 }
 
-// schedulingAdvice is what to do for a pod that no node takes, by the scheduler's message.
+// schedulingAdvice returns what to do about an unschedulable pod, by the scheduler's message.
 func schedulingAdvice(s state, unplaced string) string {
 	switch class := storageClass(s); {
 	case !forVolume(unplaced):
@@ -195,7 +193,7 @@ func schedulingAdvice(s state, unplaced string) string {
 	return "Set spec.workspace.storageClassName of the Agent, or make a StorageClass the default (kubectl get storageclass)"
 }
 
-// storageClass is the StorageClass that the Agent names for the volume of the Run; empty: the default.
+// storageClass returns the StorageClass in the Agent for the volume of the Run; empty: the default.
 func storageClass(s state) string {
 	if s.revision == nil || s.revision.Agent.Workspace.StorageClassName == nil {
 		return ""
@@ -203,13 +201,13 @@ func storageClass(s state) string {
 	return *s.revision.Agent.Workspace.StorageClassName
 }
 
-// forVolume reports whether the message of the scheduler is about the volume of the Run. It
-// writes both PersistentVolumeClaim and persistentvolumeclaim.
+// forVolume reports whether a message of the scheduler is about the volume of the Run. The scheduler writes both
+// PersistentVolumeClaim and persistentvolumeclaim.
 func forVolume(unplaced string) bool {
 	return strings.Contains(strings.ToLower(unplaced), "persistentvolumeclaim")
 }
 
-// Waiting reasons of a kubelet that need a person.
+// Waiting reasons of a kubelet that a user must resolve.
 var (
 	pullReasons      = []string{"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"}
 	startReasons     = []string{"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff"}
@@ -230,7 +228,7 @@ func stuckContainer(pod *corev1.Pod) *corev1.ContainerStatus {
 	return nil
 }
 
-// containerStuck is what follows for a container that waits for a user to act.
+// containerStuck returns the plan for a container that waits for a user to act.
 func containerStuck(s state, container *corev1.ContainerStatus) plan {
 	why := sentence(container.State.Waiting.Reason, container.State.Waiting.Message)
 	switch reason := container.State.Waiting.Reason; {
@@ -246,7 +244,7 @@ func containerStuck(s state, container *corev1.ContainerStatus) plan {
 	return waitingBounded(s, v1alpha1.ReasonStarting, sentence("container "+container.Name, why))
 }
 
-// imageField is where the image of a container comes from.
+// imageField returns the field with the image of a container.
 func imageField(container string) string {
 	switch {
 	case container == runnerpod.SandboxContainer:
@@ -276,8 +274,8 @@ func scheduledAt(pod *corev1.Pod) time.Time {
 	return pod.CreationTimestamp.Time
 }
 
-// pullSecretsOf names the Secrets with which images are pulled: the kubelet ignores one that
-// does not exist, and says only that the registry refused it.
+// pullSecretsOf names the Secrets with which images are pulled. The kubelet ignores a missing Secret, and then reports
+// only that the registry refused access.
 func pullSecretsOf(s state) string {
 	if s.revision == nil {
 		return ""

@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// eventDelay is how long a pod may start without anybody asking why it does not.
+	// eventDelay is how long a pod may take to start before its events are read.
 	eventDelay = 20 * time.Second
-	// maxWarning bounds what is repeated of an event.
+	// maxWarning bounds how much of an event a message repeats.
 	maxWarning = 512
-	// maxEvents is how many events are read.
+	// maxEvents is the maximum number of events that are read.
 	maxEvents = 50
 )
 
-// isSilent reports whether a pod has not started for so long, without a container status that says
-// why: of volumes that cannot be mounted it says nothing.
+// isSilent reports whether a pod has not started for a while, and no container status has a cause, as with volumes that
+// cannot be mounted.
 func isSilent(s state, delay time.Duration) bool {
 	pod := s.pod()
 	if !runnerpod.IsAlive(pod) || s.progress() != nil || pod.DeletionTimestamp != nil || gated(pod) {
@@ -37,9 +37,9 @@ func isSilent(s state, delay time.Duration) bool {
 	return !started && stuckContainer(pod) == nil && s.now.Sub(pod.CreationTimestamp.Time) >= delay
 }
 
-// observeStartupWarning returns the last warning about a pod that does not start, or about its
-// volume; empty: there is none. A volume that cannot be provisioned is why its pod is not
-// scheduled, so it comes first.
+// observeStartupWarning returns the last warning about a pod that does not start, or about its volume; empty: there is
+// none. A warning about the volume comes first, because a volume that cannot be provisioned also keeps the pod from
+// being scheduled.
 func (r *Reconciler) observeStartupWarning(ctx context.Context, s state) (string, error) {
 	if s.missingConfigMap != "" || !isSilent(s, eventDelay) {
 		return "", nil
@@ -53,7 +53,7 @@ func (r *Reconciler) observeStartupWarning(ctx context.Context, s state) (string
 	return r.lastWarning(ctx, pod.Namespace, pod.UID)
 }
 
-// lastWarning is the last warning about an object.
+// lastWarning returns the last warning about an object.
 func (r *Reconciler) lastWarning(ctx context.Context, namespace string, uid types.UID) (string, error) {
 	var list corev1.EventList
 	about := client.MatchingFields{"involvedObject.uid": string(uid), "type": corev1.EventTypeWarning}

@@ -17,40 +17,38 @@ import (
 // state is everything that a decision may depend on, read once, with the time.
 type state struct {
 	run *v1alpha1.Run
-	// stored is the status that the API server has, if that of run differs: it has the first
-	// attempt, which is not recorded yet, or not the report of a pod of another Run. nil: it is
-	// that of run.
+	// stored is the status in the API server, if the status of run differs: that one has the first attempt, which is
+	// not recorded yet, or lacks a report of a pod of another Run. nil: they are equal.
 	stored *v1alpha1.RunStatus
-	// revision is the revision of the Agent that the next pod runs; nil: there is none, and
-	// notReadyMessage says why.
+	// revision is the revision of the Agent that the next pod runs; nil: there is none, and notReadyMessage has the
+	// cause.
 	revision        *snapshot.Revision
 	notReadyMessage string
 	// unsupported is why this operator cannot read the revision; nil: it can.
 	unsupported *stored.UnsupportedError
-	// pods are the Run's own, oldest attempt first.
+	// pods are the pods of the Run, oldest attempt first.
 	pods []corev1.Pod
 	// volume is the volume of the Run, which other Runs may share; nil: it has none, or it
 	// does not exist. sharedFilesLost: it was deleted after other Runs had changed its files.
 	volume          *corev1.PersistentVolumeClaim
 	sharedFilesLost bool
-	// missingConfigMap names a ConfigMap that a pod which does not start waits for, and says what to do.
+	// missingConfigMap names a ConfigMap that a pod waits for, and what to do.
 	missingConfigMap string
 	// startupWarning is the last warning event about a pod that does not start.
 	startupWarning string
-	// decisions are the Decisions that were neither applied nor refused, the oldest first;
-	// granted is by how much applied ones have raised limits.
+	// decisions are the Decisions that were neither applied nor refused, oldest first; granted is by how much applied
+	// Decisions raised limits.
 	decisions []v1alpha1.Decision
 	granted   task.Limits
 	// finalDecisions are the names of Decisions that have been applied or refused.
 	finalDecisions []string
-	// missingDecision is a Decision that the runner reports to have acted on, and that does
-	// not exist or says something else.
+	// missingDecision is a Decision that the runner reported to have acted on, and that does not exist or has other
+	// content.
 	missingDecision string
-	// ancestors are the Runs that the Run is a part of, the nearest first; children are those
-	// that its agents asked for.
+	// ancestors are the parent of the Run, its parent, and so on; children are the Runs that its agents requested.
 	ancestors []children.Ancestor
 	children  []v1alpha1.Run
-	// agents are the Agents of the child Runs that it asks for, by name.
+	// agents are the Agents of requested child Runs, by name.
 	agents map[string]*v1alpha1.Agent
 	// position is its position in the queue of its Agent before the first attempt.
 	position queue.Position
@@ -61,9 +59,9 @@ type state struct {
 	// runner is the image of runners, unless the Agent has its own.
 	runner      runnerpod.Image
 	podDefaults runnerpod.Defaults
-	// defaultTTL is the TTL of Runs that say nothing; 0: they are kept.
+	// defaultTTL is the TTL of Runs without one; 0: they are kept.
 	defaultTTL time.Duration
-	// assignable is what the cluster may assign to a pod, if it chooses its user, until the pod is
+	// assignable is which users the cluster may assign to a pod, if the cluster chooses the user; only until the pod is
 	// recorded.
 	assignable runnerpod.Assignable
 	// networkPolicies: the operator creates NetworkPolicies.
@@ -73,8 +71,7 @@ type state struct {
 	facts facts
 }
 
-// limits are the effective limits; before there is a revision the Run's own,
-// with defaults.
+// limits returns the effective limits. Before there is a revision, these are the Run's own, with defaults.
 func (s state) limits() limits {
 	if s.revision == nil {
 		return effective(limits{task: snapshot.LimitsOf(v1alpha1.AgentLimits{})}, s.run.Spec.Limits)
@@ -90,7 +87,7 @@ func (s state) attempt() int32 {
 	return s.run.Status.Attempt.Number
 }
 
-// pod is the pod of the current attempt; nil: it is not there.
+// pod returns the pod of the current attempt, or nil.
 func (s state) pod() *corev1.Pod {
 	a := s.run.Status.Attempt
 	if a == nil {
@@ -104,7 +101,7 @@ func (s state) pod() *corev1.Pod {
 	return nil
 }
 
-// progress is what the current attempt reported; nil: nothing yet.
+// progress returns the report of the current attempt; nil: there is none yet.
 func (s state) progress() *v1alpha1.RunProgress {
 	p, a := s.run.Status.Progress, s.run.Status.Attempt
 	if p == nil || a == nil || p.Attempt != a.Number || a.PodUID != "" && p.PodUID != "" && p.PodUID != a.PodUID {
@@ -113,8 +110,7 @@ func (s state) progress() *v1alpha1.RunProgress {
 	return p
 }
 
-// committed is the result that the current attempt stands by, by whichever
-// channel it came; nil: none.
+// committed returns the result of the current attempt, from its report or its termination message, or nil.
 func (s state) committed() *v1alpha1.Result {
 	if p := s.progress(); p != nil && p.Result != nil && p.Result.Committed {
 		return p.Result
@@ -126,8 +122,7 @@ func (s state) committed() *v1alpha1.Result {
 	return nil
 }
 
-// hasSideEffects says whether anything may have been changed, by this attempt or one
-// before it.
+// hasSideEffects reports whether this attempt or an earlier one may have had effects.
 func (s state) hasSideEffects() bool {
 	if p := s.run.Status.Progress; p != nil && p.Effects == v1alpha1.EffectsBegun {
 		return true
@@ -136,8 +131,8 @@ func (s state) hasSideEffects() bool {
 	return t != nil && t.Effects == task.EffectsBegun
 }
 
-// pendingSince is since when the Run waits without an attempt at work. What it
-// waited while it was paused, or queued, does not count.
+// pendingSince returns since when the Run has waited without an active attempt. Time in which it was paused or queued
+// does not count.
 func (s state) pendingSince() time.Time {
 	since := s.run.CreationTimestamp.Time
 	if pending := s.run.Status.Internal.PendingSince; pending != nil {
@@ -156,8 +151,8 @@ func (s state) pendingSince() time.Time {
 	return since
 }
 
-// resultOf is a last word as status keeps it. A runner that is not ours may say
-// anything, so every field is cut to what the schema takes.
+// resultOf returns the result of a termination message for the status. Custom runners may send any values, so every
+// field is cut to the limits of the schema.
 func resultOf(r task.Result) v1alpha1.Result {
 	out := v1alpha1.Result{
 		Committed: r.Committed,

@@ -23,8 +23,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// statusOf computes the status from state, plan and facts. Of the old status it keeps only
-// what nothing else remembers: attempts, limits, times and the report of the runner.
+// statusOf computes the status from state, plan and facts. From the old status it keeps only what is recorded nowhere
+// else: attempts, limits, times and the report of the runner.
 func statusOf(s state, p plan) v1alpha1.RunStatus {
 	status := *s.run.Status.DeepCopy()
 	if p.reason == "" {
@@ -41,17 +41,17 @@ func statusOf(s state, p plan) v1alpha1.RunStatus {
 	return status
 }
 
-// unchanged is a plan with the reason, message and outcome that stand already.
+// unchanged returns a plan with the current reason, message and outcome.
 func unchanged(run *v1alpha1.Run, p plan) plan {
 	return p.withOutcome(runstatus.OutcomeOf(run.Status))
 }
 
-// outcomeOf is what a plan says of the Run.
+// outcomeOf returns the outcome that a plan gives the Run.
 func (p plan) outcomeOf() runstatus.Outcome {
 	return runstatus.Outcome{Status: p.outcome, Reason: p.reason, Message: p.message, Problem: p.problem}
 }
 
-// withOutcome is a plan that says something else of the Run.
+// withOutcome returns a plan with another outcome.
 func (p plan) withOutcome(o runstatus.Outcome) plan {
 	p.outcome, p.reason, p.message = o.Status, o.Reason, o.Message
 	return p
@@ -117,7 +117,7 @@ func reasonOf(run *v1alpha1.Run) string { return runstatus.OutcomeOf(run.Status)
 
 func messageOf(run *v1alpha1.Run) string { return runstatus.OutcomeOf(run.Status).Message }
 
-// messageWithWarning is the message of a result with its warning, which is kept whole.
+// messageWithWarning returns the message of a result with its warning, which is never cut.
 func messageWithWarning(r v1alpha1.Result) string {
 	message := r.Message
 	if r.Reason == v1alpha1.ReasonFinished {
@@ -130,12 +130,12 @@ func messageWithWarning(r v1alpha1.Result) string {
 	return strings.TrimSuffix(task.Cut(message, task.MaxMessage-len(warning)-len(". ")), ".") + ". " + warning
 }
 
-// defaultResultMessage is the message of a Run whose runner says nothing of its own.
+// defaultResultMessage is the message of a Run whose runner sends none.
 const defaultResultMessage = "The work is done"
 
-// updateStatus writes the status, and returns when to look again. What the API server refused
-// is requested again after a while. A failure that may pass is an error, so that the queue
-// backs off. After a conflict nothing is written: what was observed is old.
+// updateStatus writes the status, and returns when to look again. A request that the API server refused is repeated
+// after a while. A temporary failure is returned as an error, so that the queue backs off. After a conflict nothing is
+// written, because the observed state is old.
 func (r *Reconciler) updateStatus(ctx context.Context, s state, p plan) (ctrl.Result, error) {
 	var failure error
 	if f := s.facts.failure; f != nil {
@@ -163,9 +163,9 @@ func (r *Reconciler) updateStatus(ctx context.Context, s state, p plan) (ctrl.Re
 	return ctrl.Result{RequeueAfter: p.wake}, nil
 }
 
-// writeStatus writes the status once, only if it changed, then tells the user. It
-// is the only writer of status and events. With the first attempt it warns of a reference
-// in the syntax of another tool; the prompt of a child Run is data, in which none is meant.
+// writeStatus writes the status once, only if it changed, and then emits events. It is the only writer of status and
+// events. With the first attempt it warns about references in the syntax of other tools, except in the prompt of a
+// child Run, which is data.
 func (r *Reconciler) writeStatus(ctx context.Context, s state, p plan, want v1alpha1.RunStatus) error {
 	if p.deleteRun || !s.run.DeletionTimestamp.IsZero() {
 		return nil
@@ -180,14 +180,17 @@ func (r *Reconciler) writeStatus(ctx context.Context, s state, p plan, want v1al
 	return nil
 }
 
-// preconditionsOf are what must still be as it was seen. Reserving an attempt, giving a Run up and
-// recording a termination message rest on all that was seen, a report of the runner that just
-// came in included: the last report of a runner says more than its termination message, and may be
-// seen later. The runner cannot starve these writes, for it is not there. A pod of an
-// earlier Run of the same name may be there and starve them: a write that removes its report
-// rests on the spec, and on no other pod having reported. All others rest on what the operator
-// itself last wrote: the attempt, and the status and reason of Succeeded. So each transition
-// is written, and announced, once, even if a stale copy of the Run is reconciled right after it.
+// preconditionsOf returns what must be unchanged since the Run was observed:
+//
+//   - To reserve an attempt, to end a Run without a result, and to record a termination
+//     message: the whole Run. The last report of a runner may arrive late, and has more than
+//     its termination message. These writes cannot starve, because the runner has ended.
+//   - To remove the report of a pod of an earlier Run: the spec, and that no other pod has
+//     reported. That pod may still report, and would starve a stricter write.
+//   - For any other write: the attempt, and the status and reason of Succeeded, which only
+//     the operator writes.
+//
+// So each transition is written and announced once, even if an old copy of the Run is reconciled after it.
 func preconditionsOf(s state, p plan) []statuspatch.Op {
 	noAttempt := s.run.Status.Attempt == nil
 	removesReport := noAttempt && s.stored != nil

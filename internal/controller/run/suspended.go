@@ -18,8 +18,8 @@ const pausingMessage = "Waiting for the runner to reach a safe point to pause"
 
 func wantsPause(s state) bool { return s.run.Spec.DesiredState == v1alpha1.DesiredPaused }
 
-// durable reports whether the journal of a Run outlives its pods. After the first
-// attempt its status says so, even if the revision that it started with is gone.
+// durable reports whether the journal of a Run outlives its pods. After the first attempt the status shows that, even
+// if the revision was deleted.
 func (s state) durable() bool {
 	if a := s.run.Status.Attempt; a != nil {
 		return a.VolumeClaim != ""
@@ -27,8 +27,8 @@ func (s state) durable() bool {
 	return s.revision != nil && (s.revision.Agent.Workspace.Durable || s.sharesVolume())
 }
 
-// suspendedFor is why the runner of the current attempt left on purpose, as it reported
-// itself: Waiting or Paused; empty: it did not.
+// suspendedFor returns why the runner of the current attempt left on purpose, as it reported: Waiting or Paused; empty:
+// it did not leave.
 func (s state) suspendedFor() task.Reason {
 	p := s.progress()
 	if p == nil || p.Result == nil || p.Result.Committed || !s.durable() {
@@ -50,8 +50,8 @@ func pausedBeforeStart(s state) (plan, bool) {
 	return waiting(v1alpha1.ReasonPaused, children.PausedMessage(s.run), 0), true
 }
 
-// suspended is a Run whose runner ended on purpose, to wait. It has no pod, and counts no
-// attempt, until there is a reason to resume.
+// suspended applies to a Run whose runner ended on purpose, to wait. The Run has no pod and counts no attempt until
+// there is a reason to resume.
 func suspended(s state) (plan, bool) {
 	left := s.suspendedFor()
 	if left == "" {
@@ -91,8 +91,8 @@ func resume(s state) plan {
 	return p
 }
 
-// hasWakeup reports whether a child Run ended, or a Decision was made for which the runner
-// would resume. A message is one only for a Run that asks a question, and once.
+// hasWakeup reports whether a child Run ended, or there is a Decision for which the runner would resume. A message
+// counts only for a Run that asks a question, and only once.
 func hasWakeup(s state) bool {
 	if len(pendingChildResults(s, s.progress(), nil)) > 0 {
 		return true
@@ -107,8 +107,8 @@ func hasWakeup(s state) bool {
 	})
 }
 
-// expiresIn is how long the first of the open requests still waits, or until the next try of a
-// model; false: it does not any more. A request for a child Run waits for as long as that takes.
+// expiresIn returns how long the first open request still waits, or how long it takes until the next try of a model;
+// false: neither applies. Requests for child Runs have no bound.
 func expiresIn(s state) (first time.Duration, waits bool) {
 	if next := nextTry(s); next != nil {
 		if first, waits = next.Sub(s.now), true; first <= 0 {
@@ -129,8 +129,8 @@ func expiresIn(s state) (first time.Duration, waits bool) {
 	return first, waits
 }
 
-// paused signals the runner to pause at a safe point, or to continue. A runner that does not run yet
-// reads the signal when it starts.
+// paused signals the runner to pause at a safe point, or to continue. A runner that has not started yet reads the
+// signal when it starts.
 func paused(s state) (plan, bool) {
 	pod := s.pod()
 	if !runnerpod.IsAlive(pod) {
@@ -144,9 +144,8 @@ func paused(s state) (plan, bool) {
 	return plan{signal: pod, signals: told, wake: signalCheckInterval}, true
 }
 
-// pauseRetryIn returns when the signal to pause or to continue is sent again: 0 if the runner
-// has followed it, signalRetryInterval if it is time. A kubelet may have missed that the
-// annotation changed.
+// pauseRetryIn returns in how long the signal to pause or to continue is sent again: 0 if the runner has followed it,
+// signalRetryInterval if it is due now. A kubelet may have missed the change of the annotation.
 func pauseRetryIn(s state, told task.Signals) time.Duration {
 	p := s.progress()
 	if p == nil && !runnerRuns(s.pod()) {

@@ -15,13 +15,13 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/cluster/apierr"
 )
 
-// maxUnrecorded is how many unrecorded attempts are remembered: more than pods are created within
-// recordDelay. A Run that is deleted in between leaves one behind.
+// maxUnrecorded is how many unrecorded attempts are kept: more than pods are created within recordDelay. The entry of a
+// Run that is deleted before it is recorded remains.
 const maxUnrecorded = 4096
 
-// unrecorded are the attempts whose pods this process created and did not record yet, by the UID
-// of the Run. Without them an attempt is found by its pod. They make a pod that is lost before it
-// was recorded count as lost.
+// unrecorded has the attempts whose pods this process created and has not recorded yet, by the UID of the Run. Attempts
+// that are not in it are found by their pods. If a pod is lost before it was recorded, its entry makes it count as
+// lost.
 type unrecorded struct {
 	mu       sync.Mutex
 	attempts map[types.UID]unrecordedAttempt
@@ -45,8 +45,8 @@ func (u *unrecorded) get(run types.UID) *v1alpha1.Attempt {
 	return &a.attempt
 }
 
-// remember keeps the attempt of a Run. One that is not found any more is found by its pod, so it does
-// not matter which gives way if there are too many.
+// remember keeps the attempt of a Run. If there are too many entries, any one is dropped, because its attempt can be
+// found by its pod.
 func (u *unrecorded) remember(run *v1alpha1.Run, a v1alpha1.Attempt) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -65,8 +65,7 @@ func (u *unrecorded) forget(run types.UID) {
 	delete(u.attempts, run)
 }
 
-// stop ends the delay: from now on an attempt is recorded at once. It returns the Runs whose attempts
-// are not recorded.
+// stop ends the delay: from now on attempts are recorded immediately. It returns the Runs with unrecorded attempts.
 func (u *unrecorded) stop() []client.ObjectKey {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -84,13 +83,12 @@ func (u *unrecorded) isStopping() bool {
 	return u.stopping
 }
 
-// recordTimeout is how long attempts are recorded after the operator is stopped: less than the
-// manager waits for what it started (30 s).
+// recordTimeout bounds how long attempts are recorded after the operator is stopped. It is less than the 30 s that the
+// manager waits for its runnables.
 const recordTimeout = 10 * time.Second
 
-// recordOnStop waits until the operator is stopped and then records the attempts that are not
-// recorded yet. The next operator, which may be of another version, would have to find and compare
-// their pods.
+// recordOnStop waits until the operator is stopped and then records all unrecorded attempts. Otherwise the next
+// operator, which may have another version, would have to find and compare their pods.
 func (r *Reconciler) recordOnStop(ctx context.Context) error {
 	<-ctx.Done()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
@@ -103,7 +101,7 @@ func (r *Reconciler) recordOnStop(ctx context.Context) error {
 	return all.Wait()
 }
 
-// recordNow reconciles a Run once. After a conflict somebody else has written its status.
+// recordNow reconciles a Run once. After a conflict the status was written by another process.
 func (r *Reconciler) recordNow(ctx context.Context, key client.ObjectKey) error {
 	var run v1alpha1.Run
 	found, err := apierr.Found(r.client.Get(ctx, key, &run))

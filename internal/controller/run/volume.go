@@ -21,8 +21,7 @@ type volumes struct {
 	live   client.Reader // the API server itself, not the cache
 }
 
-// readVolume sets the volume of a state; nil: the Run has none, or the name is that of another
-// object.
+// readVolume sets the volume of a state; nil: the Run has none, or another object has the name.
 func readVolume(ctx context.Context, from client.Reader, s *state) error {
 	s.volume = nil
 	a := s.run.Status.Attempt
@@ -58,8 +57,8 @@ func (v volumes) create(ctx context.Context, s state) (facts, error) {
 	return facts{}, fmt.Errorf("creating PersistentVolumeClaim %s: %w", volume.Name, err)
 }
 
-// find reads the volume that has the name of a Run's: its own, which the cache does
-// not show yet, or another.
+// find reads the volume that has the name of the Run's volume: either its own, which the cache does not show yet, or
+// another object's.
 func (v volumes) find(ctx context.Context, s state, volume *corev1.PersistentVolumeClaim) (facts, error) {
 	var found corev1.PersistentVolumeClaim
 	if err := v.live.Get(ctx, client.ObjectKeyFromObject(volume), &found); err != nil {
@@ -71,7 +70,7 @@ func (v volumes) find(ctx context.Context, s state, volume *corev1.PersistentVol
 	}, nil
 }
 
-// volumeNotCreated is what follows if the volume of the attempt could not be created.
+// volumeNotCreated returns the plan if the volume of the attempt could not be created.
 func volumeNotCreated(s state) (plan, bool) {
 	name := s.run.Status.Attempt.VolumeClaim
 	switch f := s.facts; {
@@ -85,7 +84,7 @@ func volumeNotCreated(s state) (plan, bool) {
 	return plan{}, false
 }
 
-// volumeRefusal is what follows if the API server refuses the volume.
+// volumeRefusal returns the plan if the API server refuses the volume.
 func volumeRefusal(s state, err error) plan {
 	text := apierr.Text(err)
 	switch apierr.Classify(err) {
@@ -102,15 +101,15 @@ func volumeRefusal(s state, err error) plan {
 	}
 }
 
-// volumeDeleted reports whether the volume of the current attempt does not exist or is being
-// deleted. Kubernetes keeps it while a pod uses it, but starts no other pod with it.
+// volumeDeleted reports whether the volume of the current attempt does not exist or is being deleted. Kubernetes keeps
+// a volume that is being deleted while a pod uses it, but starts no other pod with it.
 func (s state) volumeDeleted() bool {
 	a := s.run.Status.Attempt
 	return a != nil && a.VolumeClaim != "" && (s.volume == nil || s.volume.DeletionTimestamp != nil)
 }
 
-// volumeLost ends a Run whose volume was deleted after it, or another Run that shares it, had
-// changed something: the journal is gone, so another attempt could repeat it.
+// volumeLost ends a Run whose volume was deleted after it, or another Run that shares it, had effects: the journal is
+// lost, so another attempt could repeat the effects.
 func volumeLost(s state) (plan, bool) {
 	a := s.run.Status.Attempt
 	switch {
@@ -124,8 +123,8 @@ func volumeLost(s state) (plan, bool) {
 	return failure(v1alpha1.ReasonPodLost, fmt.Sprintf("PersistentVolumeClaim %s was deleted with the files and the journal. The agent had already changed something, so the Run is not started again", a.VolumeClaim)), true
 }
 
-// volumeTerminating waits until a volume that is being deleted is gone, because the next one
-// has the same name. Pods that have ended would keep it.
+// volumeTerminating waits until a volume that is being deleted no longer exists, because the next one has the same
+// name. It deletes pods that have ended, which would keep the volume.
 func volumeTerminating(s state) (plan, bool) {
 	if s.volume == nil || s.volume.DeletionTimestamp == nil {
 		return plan{}, false
@@ -152,13 +151,13 @@ func volumeLostBeforeStart(s state) (plan, bool) {
 	return p, true
 }
 
-// notTerminating are the pods that are not being deleted.
+// notTerminating returns the pods that are not being deleted.
 func notTerminating(pods []corev1.Pod) []corev1.Pod {
 	return slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
 }
 
-// volumeExpired reports whether the retention of the volume has passed, or how much of it is
-// left. A shared volume belongs to the parent.
+// volumeExpired reports whether the retention of the volume has passed, or how much of it is left. A shared volume
+// belongs to the parent and does not expire here.
 func volumeExpired(s state) (done bool, left time.Duration) {
 	if s.volume == nil || s.sharesVolume() {
 		return false, 0

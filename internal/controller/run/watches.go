@@ -14,8 +14,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 )
 
-// runChanged lets a Run through when something changed that a decision may
-// depend on. Progress alone does not: a runner reports often.
+// runChanged passes on events of a Run when a field changed that decisions depend on. Progress alone does not count:
+// runners report often.
 var runChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, isRun := e.ObjectOld.(*v1alpha1.Run)
@@ -25,18 +25,16 @@ var runChanged = predicate.Funcs{
 	DeleteFunc: func(event.DeleteEvent) bool { return false },
 }
 
-// ofAgents lets the Runs of agents through: those of workflows have a controller
-// of their own.
+// ofAgents passes on Runs of Agents. Runs of Workflows have their own controller.
 var ofAgents = predicate.NewPredicateFuncs(func(o client.Object) bool {
 	run, is := o.(*v1alpha1.Run)
 	return is && run.Spec.Workflow == ""
 })
 
-// isAgentChild lets the Runs through that an agent asked for.
+// isAgentChild passes on Runs that an agent requested.
 var isAgentChild = predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetLabels()[v1alpha1.LabelParentRun] != "" })
 
-// childChanged lets a child Run through when its parent has to say something else
-// of it, or to do something about it.
+// childChanged passes on events of a child Run when its parent must report or do something about it.
 var childChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, isRun := e.ObjectOld.(*v1alpha1.Run)
@@ -45,8 +43,7 @@ var childChanged = predicate.Funcs{
 	},
 }
 
-// runFinished lets a Run through that has become final: the TTL of what is a part
-// of it begins.
+// runFinished passes on events of Runs that have become final, because the TTL of their child Runs begins.
 var runFinished = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
@@ -98,8 +95,8 @@ func reconcileKeyOf(r *v1alpha1.Run) reconcileKey {
 	return m
 }
 
-// modelWaitKey is what decisions depend on of a wait for a model. The time of the next try of an
-// outage is not: the runner that made this try makes the next one.
+// modelWaitKey returns the facts of a wait for a model that decisions depend on. The time of the next try is left out:
+// a runner that makes one try also makes the next.
 func modelWaitKey(w *v1alpha1.ModelWait) string {
 	if w == nil {
 		return ""
@@ -111,8 +108,8 @@ func modelWaitKey(w *v1alpha1.ModelWait) string {
 	return key
 }
 
-// podChanged lets events of a pod through when its runner ended, it cannot start, it is being
-// deleted, or its owner or labels changed. That a runner started the runner itself reports.
+// podChanged passes on events of a pod when its runner ended, it cannot start, it is being deleted, or its owner or
+// labels changed. The runner itself reports that it started.
 var podChanged = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return podKey(e.Object) != "" },
 	UpdateFunc: func(e event.UpdateEvent) bool {
@@ -120,15 +117,14 @@ var podChanged = predicate.Funcs{
 	},
 }
 
-// endedPodChanged lets the metadata of an ended pod through when the pod has ended, is
-// gone, or its owner or labels changed. Those that there are at the start are not
-// needed: all Runs are reconciled then.
+// endedPodChanged passes on events of an ended pod's metadata when the pod has ended or was deleted, or its owner or
+// labels changed. Pods that exist at the start are skipped, because all Runs are reconciled then.
 var endedPodChanged = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
 	UpdateFunc: func(e event.UpdateEvent) bool { return ownerAndLabels(e.ObjectOld) != ownerAndLabels(e.ObjectNew) },
 }
 
-// ownerAndLabels is what the operator restores of a pod.
+// ownerAndLabels returns the fields of a pod that the operator restores.
 func ownerAndLabels(o client.Object) string {
 	owner := ""
 	if c := metav1.GetControllerOf(o); c != nil {
@@ -138,8 +134,7 @@ func ownerAndLabels(o client.Object) string {
 	return owner + " " + labels[v1alpha1.LabelRun] + " " + labels[v1alpha1.LabelAttempt] + " " + labels[v1alpha1.LabelEgress]
 }
 
-// podKey summarizes the parts of the state of a pod that decisions depend on; empty: nothing
-// is wrong.
+// podKey summarizes the state of a pod that decisions depend on; empty: nothing needs a decision.
 func podKey(o client.Object) string {
 	pod, is := o.(*corev1.Pod)
 	if !is {

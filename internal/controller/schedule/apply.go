@@ -14,7 +14,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/run/children"
 )
 
-// facts are what applying a plan showed. decide runs again on them.
+// facts are the results of applying a plan. decide runs again with them.
 type facts struct {
 	created    bool  // the Run that is due
 	nameTaken  bool  // a Run that is not of the Schedule has the name of the one that is due
@@ -22,7 +22,7 @@ type facts struct {
 	failed     error // why other requests failed, or the creation did without being refused
 }
 
-// apply does what a plan says and returns what it showed.
+// apply executes a plan and returns the results.
 func (r *Reconciler) apply(ctx context.Context, o observed, p plan) facts {
 	var f facts
 	var failed []error
@@ -53,8 +53,8 @@ func (r *Reconciler) prune(ctx context.Context, run *v1alpha1.Run) error {
 	return nil
 }
 
-// create creates the Run that is due. If it exists, it was created before a restart of the
-// operator, unless it is not the Schedule's: then its name is taken.
+// create creates the Run that is due. If a Run with the name exists, it was created before a restart of the operator;
+// if the Schedule does not own it, the name is taken.
 func (r *Reconciler) create(ctx context.Context, o observed, p plan) (taken bool, err error) {
 	// By an old status, a Run that was created and deleted would be created again.
 	if err := apierr.CheckUnchanged(ctx, r.live, "Schedule", o.schedule); err != nil {
@@ -70,8 +70,8 @@ func (r *Reconciler) create(ctx context.Context, o observed, p plan) (taken bool
 	return false, nil
 }
 
-// isTaken reports whether the Run that has the name of the one that is due is not of the
-// Schedule. It returns a conflict if there is none any more.
+// isTaken reports whether the Run with the name of the due one belongs to another owner. If the Run no longer exists,
+// it returns a conflict.
 func (r *Reconciler) isTaken(ctx context.Context, s *v1alpha1.Schedule, p plan) (bool, error) {
 	run, found, err := r.find(ctx, s, p.due)
 	if err == nil && !found {

@@ -26,7 +26,7 @@ import (
 // +kubebuilder:rbac:groups=deckhand.dev,resources=runs,verbs=get;list;watch;create;delete;patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// A Reconciler creates Runs at the times of Schedules.
+// A Reconciler reconciles Schedules.
 type Reconciler struct {
 	client client.Client
 	live   client.Reader // the API server itself, not the cache
@@ -39,11 +39,10 @@ func New(c client.Client, live client.Reader, recorder events.EventRecorder, now
 	return &Reconciler{client: c, live: live, events: recorder, now: now}
 }
 
-// defaultConcurrency is how many Schedules are reconciled at once: many have the same hour.
+// defaultConcurrency is how many Schedules are reconciled in parallel: many are due at the same hour.
 const defaultConcurrency = 4
 
-// Setup adds a Reconciler to the manager, which reconciles concurrency Schedules at once; 0 means
-// the default.
+// Setup adds a Reconciler to the manager. concurrency is how many Schedules it reconciles in parallel; 0: the default.
 func Setup(mgr ctrl.Manager, concurrency int, now func() time.Time) error {
 	r := New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("deckhand"), now)
 	return ctrl.NewControllerManagedBy(mgr).
@@ -53,8 +52,8 @@ func Setup(mgr ctrl.Manager, concurrency int, now func() time.Time) error {
 		Complete(apierr.RequeueConflicts(reconcile.AsReconciler(mgr.GetClient(), r)))
 }
 
-// Reconcile moves one Schedule a single step. decide runs twice: on what was observed, and
-// on what applying the plan showed.
+// Reconcile moves one Schedule a single step. decide runs twice: on the observed state, and on the results of applying
+// the plan.
 func (r *Reconciler) Reconcile(ctx context.Context, s *v1alpha1.Schedule) (ctrl.Result, error) {
 	if !s.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil // its Runs are deleted by their owner references
@@ -76,7 +75,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, s *v1alpha1.Schedule) (ctrl.
 	return ctrl.Result{RequeueAfter: wakeAfter(o, next)}, nil
 }
 
-// runEnded lets Runs through that finish.
+// runEnded passes on events of Runs that finish.
 var runEnded = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool { return finished(e.ObjectOld) != finished(e.ObjectNew) },
 }

@@ -16,8 +16,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 )
 
-// observe reads the Runs of a Schedule. The cache may not have the last one yet, so that
-// one is read from the API server.
+// observe reads the Runs of a Schedule. The last Run may be missing in the cache, so it is read from the API server.
 func (r *Reconciler) observe(ctx context.Context, s *v1alpha1.Schedule) (observed, error) {
 	o := observed{schedule: s, now: r.now()}
 	var err error
@@ -37,8 +36,7 @@ func (r *Reconciler) observe(ctx context.Context, s *v1alpha1.Schedule) (observe
 	return o, err
 }
 
-// missing says that the Agent or Workflow of the Runs does not exist, from the cache of the operator;
-// empty: it does.
+// missing describes that the Agent or Workflow of the Runs does not exist, according to the cache; empty: it exists.
 func (r *Reconciler) missing(ctx context.Context, s *v1alpha1.Schedule) (string, error) {
 	kind, name, target := "Agent", s.Spec.RunTemplate.Spec.Agent, client.Object(new(v1alpha1.Agent))
 	if name == "" {
@@ -57,8 +55,8 @@ func (r *Reconciler) missing(ctx context.Context, s *v1alpha1.Schedule) (string,
 	return fmt.Sprintf("%s %s not found", kind, name), nil
 }
 
-// isOwned reports whether a Schedule created a Run. An admission policy lets only the
-// operator create Runs with this owner, kind and label. Of a restored Run it is not known.
+// isOwned reports whether a Schedule created a Run. An admission policy lets only the operator create Runs with this
+// owner, kind and label. A restored Run may lack them.
 func isOwned(s *v1alpha1.Schedule, run *v1alpha1.Run) bool {
 	owner := metav1.GetControllerOf(run)
 	if owner == nil || owner.UID != s.UID || owner.Kind != "Schedule" || !strings.HasPrefix(owner.APIVersion, v1alpha1.GroupVersion.Group+"/") {
@@ -68,8 +66,7 @@ func isOwned(s *v1alpha1.Schedule, run *v1alpha1.Run) bool {
 	return run.Labels[v1alpha1.LabelSchedule] == s.Name && !restored
 }
 
-// readLast reads the Run that was created last from the API server, if a time is due and
-// the cache does not have it.
+// readLast reads the last created Run from the API server, if a time is due and the cache does not have that Run.
 func (r *Reconciler) readLast(ctx context.Context, o *observed) error {
 	s := o.schedule
 	if s.Status.LastScheduleTime == nil || o.calendar == nil || s.Spec.Suspend {
@@ -86,8 +83,7 @@ func (r *Reconciler) readLast(ctx context.Context, o *observed) error {
 	return err
 }
 
-// find returns the Run that has the name of the one for a time, from the API server; false: there
-// is none.
+// find returns the Run for a time by its name, from the API server; false: there is none.
 func (r *Reconciler) find(ctx context.Context, s *v1alpha1.Schedule, t time.Time) (*v1alpha1.Run, bool, error) {
 	var run v1alpha1.Run
 	key := client.ObjectKey{Namespace: s.Namespace, Name: nameOf(s.Name, t)}

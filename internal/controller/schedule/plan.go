@@ -16,14 +16,14 @@ import (
 
 // A plan is what to do for a Schedule and what to report, as data.
 type plan struct {
-	// create is the Run for the time that is due; nil: none.
+	// create is the Run for the due time; nil: none.
 	create *v1alpha1.Run
 	due    time.Time
 	// stop are Runs to stop, prune Runs to delete.
 	stop, prune []*v1alpha1.Run
 
-	// handled is the last time that needs nothing more, made the one for which there is a
-	// Run, missed how many have none, missedLast the last of these.
+	// handled is the last handled time, made the last one with a Run, missed how many have none, missedLast the last of
+	// these.
 	handled    time.Time
 	made       time.Time
 	missed     int64
@@ -54,19 +54,19 @@ func (p plan) withNotice(n notice) plan {
 	return p
 }
 
-// withCreate creates the Run for the time that is due.
+// withCreate creates the Run for the due time.
 func (p plan) withCreate(o observed, due time.Time) plan {
 	p.create, p.due = runOf(o.schedule, due), due
 	return p.withRun(due)
 }
 
-// withRun reports that there is a Run for a time.
+// withRun records that a time has a Run.
 func (p plan) withRun(due time.Time) plan {
 	p.handled, p.made = due, due
 	return p
 }
 
-// withMissed reports that there is and will be no Run for a time.
+// withMissed records that a time has no Run and will have none.
 func (p plan) withMissed(due time.Time, why string) plan {
 	p.create, p.stop = nil, nil
 	p.handled, p.made = due, time.Time{}
@@ -75,7 +75,7 @@ func (p plan) withMissed(due time.Time, why string) plan {
 	return p.withNotice(missed("No Run for %s: %s", clockTime(due), why))
 }
 
-// withWait reports why the Run that is due does not exist yet.
+// withWait reports why the due Run does not exist yet.
 func (p plan) withWait(message string, wake time.Duration) plan {
 	p.ready.Message = message
 	p.wake = wake

@@ -33,7 +33,7 @@ var rules = []func(observed, plan) (plan, bool){
 // retryInterval is how long to wait until a failed request is repeated.
 const retryInterval = 30 * time.Second
 
-// decide returns the plan for what was observed and for what applying the last plan showed.
+// decide returns the plan for the observed state and the results of the last plan.
 func decide(o observed) plan {
 	p := plan{
 		prune: surplusRuns(o),
@@ -61,14 +61,13 @@ func timesOf(s *v1alpha1.Schedule) string {
 	return s.Spec.Schedule + ", " + s.Spec.TimeZone
 }
 
-// maxAhead is by how much the last handled time may be ahead of the clock. If a clock is put
-// back by less, no Run is created twice; if by more, the clock had been wrong, and the
-// Schedule does not wait until it reaches that time again.
+// maxAhead is how far the last handled time may be ahead of the clock. If a clock is set back by less, no Run is
+// created twice. If it is set back by more, the clock had been wrong, and the Schedule does not wait until it reaches
+// the handled time again.
 const maxAhead = 24 * time.Hour
 
-// base returns the last time that needs nothing more. It is now if the Schedule was suspended
-// or its times have changed, which shows in status.nextScheduleTime: Runs for times that
-// passed before are not created later.
+// base returns the last handled time. It returns the present time if the Schedule was suspended or its times have
+// changed, which status.nextScheduleTime shows: Runs for earlier times are not created later.
 func (o observed) base() time.Time {
 	s := o.schedule.Status
 	switch {
@@ -118,14 +117,14 @@ func idle(o observed, p plan) (plan, bool) {
 	return p, o.pending().IsZero()
 }
 
-// pending returns the time that is due, the last if several are; zero if none is.
+// pending returns the due time, the last one if several are due, or zero.
 func (o observed) pending() time.Time { return o.calendar.Last(o.base(), o.past()) }
 
 // maxCounted is how many missed times are counted one by one.
 const maxCounted = 100
 
-// countMissed reports the times before the one that is due as missed, except those for which
-// a Run was created before a restart of the operator.
+// countMissed counts the times before the due one as missed, except those for which a Run was created before a restart
+// of the operator.
 func countMissed(o observed, p plan) plan {
 	n := o.calendar.Count(p.handled, o.pending(), maxCounted+2) - 1
 	for i := range o.runs {
@@ -144,7 +143,7 @@ func countMissed(o observed, p plan) plan {
 	return p.withNotice(missed("No Run for %s: of several times that passed the last one counts", many(n, last)))
 }
 
-// many describes n times, the last of which is given.
+// many describes n times by the last of them.
 func many(n int, last time.Time) string {
 	switch {
 	case n == 1:
@@ -171,7 +170,7 @@ func nameTaken(o observed, p plan) (plan, bool) {
 	return countMissed(o, p).withMissed(o.pending(), why), true
 }
 
-// notCreated leaves the time open. If it was refused, an Event says why.
+// notCreated leaves the time open for a retry. If the request was refused, an Event has the cause.
 func notCreated(o observed, p plan) (plan, bool) {
 	if apierr.IsRefusal(o.notCreated) {
 		text := apierr.Describe(o.notCreated)
@@ -180,7 +179,7 @@ func notCreated(o observed, p plan) (plan, bool) {
 	return p, o.notCreated != nil
 }
 
-// left returns how long the Run that is due may still be created.
+// left returns for how long the due Run may still be created.
 func (o observed) left() time.Duration {
 	return o.deadline() - o.past().Sub(o.pending())
 }
@@ -228,10 +227,10 @@ func replacing(o observed, p plan) (plan, bool) {
 	return p.withWait(text, min(o.left()+time.Second, o.due(o.pending()).Sub(o.now))), true
 }
 
-// maxNamed is the most Runs that a message names.
+// maxNamed is how many Runs a message names.
 const maxNamed = 3
 
-// nameRuns lists Runs for a message, with the reason of those that are not running.
+// nameRuns lists Runs for a message, with the reason of each Run that is not running.
 func nameRuns(runs []*v1alpha1.Run) string {
 	var names []string
 	for _, run := range runs[:min(len(runs), maxNamed)] {
@@ -248,8 +247,8 @@ func nameRuns(runs []*v1alpha1.Run) string {
 	return text
 }
 
-// surplusRuns returns the oldest finished Runs beyond the history limits. A Run whose time is
-// not in the status yet is kept: it shows that it was created.
+// surplusRuns returns the oldest finished Runs beyond the history limits. A Run whose time is not in the status yet is
+// kept, because it proves that it was created.
 func surplusRuns(o observed) []*v1alpha1.Run {
 	var out []*v1alpha1.Run
 	keep := map[bool]int{true: limit(o.schedule.Spec.SuccessfulRunsHistoryLimit, 3), false: limit(o.schedule.Spec.FailedRunsHistoryLimit, 5)}

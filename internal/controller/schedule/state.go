@@ -18,11 +18,11 @@ type observed struct {
 	problem  string
 	runs     []v1alpha1.Run // of the Schedule, in the order of their times
 	now      time.Time
-	// missing says that the Agent or Workflow of the Runs does not exist; empty: it does.
+	// missing describes that the Agent or Workflow of the Runs does not exist; empty: it exists.
 	missing string
 }
 
-// defaultDeadline is how late a Run may be created if the Schedule does not say it.
+// defaultDeadline is how late a Run may be created if the Schedule sets no deadline.
 const defaultDeadline = 10 * time.Minute
 
 func (o observed) deadline() time.Duration {
@@ -48,7 +48,7 @@ func (o observed) offset() time.Duration {
 	return time.Duration(h.Sum32()) * time.Second % (most.Truncate(time.Second) + time.Second)
 }
 
-// due returns when the Run for the first time after another is due; zero if there is none.
+// due returns when the Run for the first time after another is due, or zero.
 func (o observed) due(after time.Time) time.Time {
 	t := o.calendar.Next(after)
 	if t.IsZero() {
@@ -57,10 +57,10 @@ func (o observed) due(after time.Time) time.Time {
 	return t.Add(o.offset())
 }
 
-// past returns the last time of the calendar that can be due by now.
+// past returns the present time less the jitter: times of the calendar up to it are due.
 func (o observed) past() time.Time { return o.now.Add(-o.offset()) }
 
-// of returns the Run for a time; nil if there is none.
+// of returns the Run for a time, or nil.
 func (o observed) of(t time.Time) *v1alpha1.Run {
 	name := nameOf(o.schedule.Name, t)
 	for i := range o.runs {
@@ -71,7 +71,7 @@ func (o observed) of(t time.Time) *v1alpha1.Run {
 	return nil
 }
 
-// active returns the Runs that have not finished, including those that are being deleted.
+// active returns the Runs that have not finished, including Runs that are being deleted.
 func (o observed) active() []*v1alpha1.Run {
 	var out []*v1alpha1.Run
 	for i := range o.runs {

@@ -54,8 +54,8 @@ func stamp(t time.Time) *metav1.Time {
 	return &out
 }
 
-// updateStatus writes the status once, if it changed, and then records events. The patch
-// locks the resource version: nothing may be counted twice.
+// updateStatus writes the status once, if it changed, and then records events. The patch requires an unchanged resource
+// version, so that nothing is counted twice.
 func (r *Reconciler) updateStatus(ctx context.Context, o observed, p plan) error {
 	patch, err := statuspatch.Diff(o.schedule.Status, statusOf(o, p), statuspatch.SameObject(o.schedule), statuspatch.SameVersion(o.schedule))
 	if err != nil {
@@ -72,14 +72,14 @@ func (r *Reconciler) updateStatus(ctx context.Context, o observed, p plan) error
 	return nil
 }
 
-// missingInterval is how often a Schedule looks whether its Agent or Workflow exists by now, while it
-// does not: the controller does not watch these.
+// missingInterval is how often a Schedule checks whether its missing Agent or Workflow exists: the controller does not
+// watch these.
 const missingInterval = time.Minute
 
-// maxSleep is how long a change of the clock may go unnoticed.
+// maxSleep is how long a change of the clock may remain unnoticed.
 const maxSleep = time.Hour
 
-// wakeAfter returns after how long to reconcile again: exactly when the next time is due.
+// wakeAfter returns the delay until the next reconciliation: exactly when the next time is due.
 func wakeAfter(o observed, p plan) time.Duration {
 	most := maxSleep
 	if o.missing != "" {

@@ -17,8 +17,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
-// apply does what the plan says and decides nothing. It returns the world as it is then:
-// with the children that were created, and those that were refused.
+// apply executes the plan and decides nothing. It returns the state after it, with the created and the refused
+// children.
 func (r *Reconciler) apply(ctx context.Context, s state, p plan) (state, error) {
 	if p.storeRevision != nil {
 		return s, r.storeRevision(ctx, s.run.Namespace, p.storeRevision)
@@ -44,7 +44,7 @@ func (r *Reconciler) apply(ctx context.Context, s state, p plan) (state, error) 
 	return s, nil
 }
 
-// delete deletes exactly this object. That it is gone already is success.
+// delete deletes exactly this object. It succeeds if the object no longer exists.
 func (r *Reconciler) delete(ctx context.Context, o client.Object, kind string, options ...client.DeleteOption) error {
 	err := r.client.Delete(ctx, o, append(options, preconditions(o))...)
 	if client.IgnoreNotFound(err) != nil {
@@ -68,8 +68,8 @@ func (r *Reconciler) storeRevision(ctx context.Context, namespace string, v *wor
 	return nil
 }
 
-// createChildren makes children, as long as the Run is what was seen: one that is recorded
-// since, and gone, is not made again.
+// createChildren creates children while the Run is unchanged since it was observed: a child that was recorded meanwhile
+// and no longer exists must not be created again.
 func (r *Reconciler) createChildren(ctx context.Context, s state, all []newChild) (state, error) {
 	if err := apierr.CheckUnchanged(ctx, r.live, "Run", s.run); err != nil {
 		return s, err
@@ -77,11 +77,11 @@ func (r *Reconciler) createChildren(ctx context.Context, s state, all []newChild
 	return createAll(s, all, func(batch []newChild) []created { return r.createBatch(ctx, batch) })
 }
 
-// maxBatch is the most children that are created at the same time.
+// maxBatch is how many children are created in parallel.
 const maxBatch = 16
 
-// createAll creates children in batches that double as long as none is refused, as the
-// ReplicaSet controller creates pods: a cluster that refuses one is not asked for all.
+// createAll creates children in batches that double while none is refused, as the ReplicaSet controller creates pods: a
+// cluster that refuses one child does not get a request for each.
 func createAll(s state, all []newChild, create func([]newChild) []created) (state, error) {
 	s.refused, s.children = map[childKey]refusal{}, slices.Clip(s.children)
 	known := refusalLog{byPlace: s.refused, byNode: map[string]refusal{}}
@@ -109,7 +109,7 @@ func createAll(s state, all []newChild, create func([]newChild) []created) (stat
 	return s, nil
 }
 
-// refuseAll records a refusal of all child Runs that were to be created.
+// refuseAll records a refusal for each child Run that was to be created.
 func refuseAll(s state, all []newChild, no refusal) state {
 	s.refused = map[childKey]refusal{}
 	for _, c := range all {
@@ -118,8 +118,8 @@ func refuseAll(s state, all []newChild, no refusal) state {
 	return s
 }
 
-// refusalLog records refused child Runs. After one, no other of the same node is requested; after
-// one that waits for the cluster, none at all.
+// refusalLog records refused child Runs. After a refusal, no other child of the same node is requested. After a refusal
+// that may pass, none at all is.
 type refusalLog struct {
 	byPlace map[childKey]refusal
 	byNode  map[string]refusal
@@ -133,7 +133,7 @@ func (r *refusalLog) add(c newChild, no refusal) {
 	}
 }
 
-// skip returns the next children that are to be tried, and those after them.
+// skip returns the next children to try, and the rest.
 func (r *refusalLog) skip(all []newChild, most int) (batch, rest []newChild) {
 	for ; len(all) > 0 && len(batch) < most; all = all[1:] {
 		no, is := r.byNode[all[0].node]
@@ -149,13 +149,13 @@ func (r *refusalLog) skip(all []newChild, most int) (batch, rest []newChild) {
 	return batch, all
 }
 
-// created is what became of a child: created, or an error.
+// created is the result of creating a child: the child, or an error.
 type created struct {
 	run *v1alpha1.Run
 	err error
 }
 
-// createBatch creates children at the same time; the results are in their order.
+// createBatch creates children in parallel. The results are in their order.
 func (r *Reconciler) createBatch(ctx context.Context, batch []newChild) []created {
 	out := make([]created, len(batch))
 	var all sync.WaitGroup
@@ -166,7 +166,7 @@ func (r *Reconciler) createBatch(ctx context.Context, batch []newChild) []create
 	return out
 }
 
-// isChildAt returns whether a Run is the child of another at a place.
+// isChildAt returns a function that reports whether a Run is the child of a parent with a key.
 func isChildAt(parent *v1alpha1.Run, at childKey) func(*v1alpha1.Run) bool {
 	return func(existing *v1alpha1.Run) bool { return isChildOf(existing, parent) && keyOf(existing) == at }
 }

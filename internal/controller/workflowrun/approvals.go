@@ -16,14 +16,13 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// requestOf is the id of what an approval asks.
+// requestOf returns the id of the request of an approval.
 func requestOf(node string) string { return "approval-" + node }
 
-// defaultExpiry is how long an approval waits, unless it is said.
+// defaultExpiry is how long an approval waits if the node sets no timeout.
 const defaultExpiry = 168 * time.Hour
 
-// approvalStates returns the states of the approvals that were requested, with the Decisions
-// made by now.
+// approvalStates returns the states of the requested approvals, with the Decisions made so far.
 func approvalStates(s state) (map[string]graph.ApprovalState, []v1alpha1.DecidedRequest) {
 	out, decided := map[string]graph.ApprovalState{}, s.decided()
 	for _, n := range s.nodes() {
@@ -51,9 +50,8 @@ func approvalStates(s state) (map[string]graph.ApprovalState, []v1alpha1.Decided
 	return out, decided
 }
 
-// decisionFor returns the first Decision that answers a request; nil: there is none. One that
-// was made after the request expired does not count, nor one whose owner is not the Run yet:
-// it could be deleted.
+// decisionFor returns the first Decision that answers a request, or nil. A Decision that was made after the request
+// expired does not count, nor does a Decision that the Run does not own yet, because it could be deleted.
 func decisionFor(s state, id string) *v1alpha1.DecidedRequest {
 	asked := request(s.pending(), id)
 	if asked == nil {
@@ -89,8 +87,8 @@ func request(pending []v1alpha1.PendingRequest, id string) *v1alpha1.PendingRequ
 	return nil
 }
 
-// pendingRequests returns the requests to users: those that are open stay as they are, and new
-// ones are added while there is room.
+// pendingRequests returns the requests to users. Open requests stay unchanged, and new ones are added while there is
+// room.
 func (m *evaluator) pendingRequests(nodes []string) []v1alpha1.PendingRequest {
 	var all, out []v1alpha1.PendingRequest
 	for _, p := range m.pending() {
@@ -141,8 +139,7 @@ func (m *evaluator) newRequest(node string) v1alpha1.PendingRequest {
 	return p
 }
 
-// digest is what a Decision repeats: that of all that is asked, here and nowhere
-// else.
+// digest returns the digest of a request, which a Decision repeats. It is different for each Run and each text.
 func (m *evaluator) digest(node, text string, p v1alpha1.PendingRequest) string {
 	var groups []string
 	parts := []any{"approval", m.run.UID, node, text, groups, p.Schema}
@@ -156,7 +153,7 @@ func (m *evaluator) digest(node, text string, p v1alpha1.PendingRequest) string 
 	return task.Hash(all)
 }
 
-// approvalOutput is the output of an approval that is over.
+// approvalOutput returns the output of a decided approval.
 func (m *evaluator) approvalOutput(node string) json.RawMessage {
 	type output struct {
 		Approved bool            `json:"approved"`
@@ -184,7 +181,7 @@ func (m *evaluator) approvalOutput(node string) json.RawMessage {
 	return data
 }
 
-// decision is the one that an approval went by; nil: there was none.
+// decision returns the Decision that decided an approval, or nil.
 func (m *evaluator) decision(node string) *v1alpha1.Decision {
 	_, decided := approvalStates(m.state)
 	done := decidedFor(decided, requestOf(node))
@@ -199,7 +196,7 @@ func (m *evaluator) decision(node string) *v1alpha1.Decision {
 	return nil
 }
 
-// denialReason says who denied an approval, and why.
+// denialReason describes who denied an approval, and why.
 func (m *evaluator) denialReason(node string) string {
 	d := m.decision(node)
 	switch {
@@ -211,8 +208,7 @@ func (m *evaluator) denialReason(node string) string {
 	return fmt.Sprintf("denied by %s: %s", d.Spec.By, d.Spec.Reason)
 }
 
-// expiresIn is how long the first of the open requests still waits; 0: there is
-// none.
+// expiresIn returns how long the first open request still waits; 0: there is none.
 func expiresIn(s state, pending []v1alpha1.PendingRequest) time.Duration {
 	first := time.Duration(0)
 	for _, p := range pending {

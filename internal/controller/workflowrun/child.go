@@ -14,8 +14,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 )
 
-// childName is the name of a child. It follows from its key, so that the child is created
-// once.
+// childName returns the name of a child. It depends only on its key, so that the child is created once.
 func childName(parent *v1alpha1.Run, n v1alpha1.Node, number int) string {
 	name := parent.Name + "-" + n.Name
 	if n.ForEach != nil || n.Loop != nil {
@@ -27,12 +26,12 @@ func childName(parent *v1alpha1.Run, n v1alpha1.Node, number int) string {
 	return children.HashedName(name, name, 8)
 }
 
-// spareChildName is the name of a child if another Run has the first.
+// spareChildName returns the name of a child if another Run has the first name.
 func spareChildName(parent *v1alpha1.Run, at childKey) string {
 	return children.HashedName(parent.Name+"-"+at.node, fmt.Sprintf("%s/%s/%d", parent.UID, at.node, at.index), 8)
 }
 
-// keyOf is where a child is.
+// keyOf returns the key of a child.
 func keyOf(c *v1alpha1.Run) childKey {
 	at := childKey{node: c.Labels[v1alpha1.LabelWorkflowNode]}
 	for _, label := range []string{v1alpha1.LabelItemIndex, v1alpha1.LabelIteration} {
@@ -43,19 +42,19 @@ func keyOf(c *v1alpha1.Run) childKey {
 	return at
 }
 
-// isChildOf reports whether a Run is a child of another. One that a backup tool created is
-// not: its work may have been done.
+// isChildOf reports whether a Run is a child of another. A Run that a backup tool created does not count, because its
+// work may already be done.
 func isChildOf(c metav1.Object, parent *v1alpha1.Run) bool {
 	labels := c.GetLabels()
 	return metav1.IsControlledBy(c, parent) && labels[v1alpha1.LabelWorkflowRun] == parent.Name && runstatus.RestoreMark(c) == ""
 }
 
-// succeeded says whether a child did its work.
+// succeeded reports whether a child succeeded.
 func succeeded(c *v1alpha1.Run) bool {
 	return meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionSucceeded)
 }
 
-// childOf returns the child Run of a key, with what was reserved for it.
+// childOf returns the child Run for a key, with its reservation as limits.
 func (t *evaluation) childOf(at childKey, p *children.Budget) newChild {
 	n, in := t.program.Node(at.node), t.evaluator.inputs[at]
 	labels := runstatus.InheritedLabels(t.run.Labels)
@@ -94,7 +93,7 @@ func (t *evaluation) childOf(at childKey, p *children.Budget) newChild {
 	return newChild{childKey: at, Child: children.Child{Run: c, Names: []string{c.Name, spareChildName(t.run, at)}, Is: isChildAt(t.run, at)}}
 }
 
-// revisionOf is the revision that the children of a node run.
+// revisionOf returns the revision that the children of a node run.
 func (t *evaluation) revisionOf(n v1alpha1.Node) string {
 	if n.Agent != "" {
 		return t.revision.Agents[string(n.Agent)].Hash
@@ -102,8 +101,7 @@ func (t *evaluation) revisionOf(n v1alpha1.Node) string {
 	return t.revision.Workflows[string(n.Workflow)].Hash
 }
 
-// volumeRoot is the node with which the files that a node works on begin; empty:
-// it shares them with none.
+// volumeRoot returns the node that began the files on which a node works; empty: it shares no files.
 func volumeRoot(s state, node string) string {
 	from, shared := map[string]string{}, false
 	for _, n := range s.nodes() {

@@ -13,8 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// refusalOf returns what follows from the error of a request to create a child Run; false: the
-// API server did not refuse it.
+// refusalOf returns the refusal for an error of creating a child Run; false: the API server did not refuse it.
 func refusalOf(err error) (refusal, bool) {
 	if taken, is := errors.AsType[*children.NamesTakenError](err); is {
 		return refusal{reason: v1alpha1.NodeReasonRefused, text: taken.Error() + "; delete those, or give this Run another name"}, true
@@ -33,7 +32,7 @@ func refusalOf(err error) (refusal, bool) {
 	}
 }
 
-// causeText returns the answer of the API server without what was requested.
+// causeText returns the API server's error without the description of the request.
 func causeText(err error) string {
 	if cause := errors.Unwrap(err); cause != nil {
 		err = cause
@@ -46,8 +45,8 @@ func waitingRefusal(err error) refusal {
 	return refusal{graph.ReasonQueued, task.Cut(apierr.Describe(err), runstatus.MaxCause), v1alpha1.ReasonPending}
 }
 
-// retried returns the refusal whose request is sent again, of several always the same one; false:
-// there is none.
+// retried returns a refusal whose request is sent again; false: there is none. If there are several, it is always the
+// same one.
 func (t *evaluation) retried() (refusal, bool) {
 	var all []refusal
 	for _, r := range t.refused {

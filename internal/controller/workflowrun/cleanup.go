@@ -10,8 +10,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 )
 
-// finished stops the children of a Run that has ended, deletes the volumes that they shared,
-// and in the end the Run itself.
+// finished stops the children of a finished Run, deletes the volumes that they shared, and at last the Run itself.
 func finished(s state) (plan, bool) {
 	if s.run.Status.CompletionTime == nil {
 		return plan{}, false
@@ -48,8 +47,8 @@ func deleteExpired(s state, p plan) plan {
 	return p
 }
 
-// deleteExpiredVolumes deletes a volume whose retention has passed, once no child can create
-// another pod and none uses it.
+// deleteExpiredVolumes deletes volumes whose retention has passed, when no child can create another pod and no pod uses
+// them.
 func deleteExpiredVolumes(s state, p plan) plan {
 	working := slices.ContainsFunc(s.children, func(c *v1alpha1.Run) bool { return !runstatus.IsFinished(c) })
 	for i := range s.volumes {

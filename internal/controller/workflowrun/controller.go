@@ -31,7 +31,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// A Reconciler moves the Runs of workflows.
+// A Reconciler reconciles Runs of Workflows.
 type Reconciler struct {
 	client        client.Client
 	live          client.Reader // the API server itself, not the cache
@@ -42,23 +42,23 @@ type Reconciler struct {
 	now           func() time.Time
 }
 
-// policyChecker knows what keeps Runs from being safe; empty: nothing.
+// policyChecker returns the admission policies that are missing; empty: none.
 type policyChecker interface {
 	Missing(namespace string) (policies string, known bool)
 }
 
-// Options are what a Reconciler needs to know of its installation.
+// Options configure a Reconciler for its installation.
 type Options struct {
 	Guard policyChecker
 	Spans runstatus.Spans // nil: there are no traces
-	// DefaultTTL is the TTL of Runs that say nothing; 0: they are kept.
+	// DefaultTTL is the TTL of Runs without one; 0: they are kept.
 	DefaultTTL time.Duration
-	// Concurrency is how many Runs are reconciled at a time; 0 means the default.
+	// Concurrency is how many Runs are reconciled in parallel; 0: the default.
 	Concurrency int
 	Now         func() time.Time
 }
 
-// New is a Reconciler; Setup runs it.
+// New returns a Reconciler; Setup runs it.
 func New(c client.Client, live client.Reader, recorder events.EventRecorder, o Options) *Reconciler {
 	return &Reconciler{
 		client:        c,
@@ -71,13 +71,13 @@ func New(c client.Client, live client.Reader, recorder events.EventRecorder, o O
 	}
 }
 
-// defaultConcurrency is how many Runs move at once.
+// defaultConcurrency is how many Runs are reconciled in parallel.
 const defaultConcurrency = 4
 
-// byWorkflow indexes Runs that have not begun yet by their Workflow.
+// byWorkflow is the index of Runs that have not started yet, by their Workflow.
 const byWorkflow = "unbegun-by-workflow"
 
-// Setup has the manager run the Reconciler.
+// Setup adds a Reconciler to the manager.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	r := New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("deckhand"), o)
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Run{}, byWorkflow, unbegunByWorkflow); err != nil {
@@ -94,8 +94,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Complete(apierr.RequeueConflicts(reconcile.AsReconciler(mgr.GetClient(), r)))
 }
 
-// Reconcile moves one Run a single step: observe, decide, apply, update the status. It decides
-// again on which children were created and what failed, to report that.
+// Reconcile moves one Run a single step: observe, decide, apply, update the status. decide runs again on the results,
+// to report which children were created and what failed.
 func (r *Reconciler) Reconcile(ctx context.Context, run *v1alpha1.Run) (ctrl.Result, error) {
 	if run.Spec.Workflow == "" {
 		return ctrl.Result{}, nil // another controller reconciles it
@@ -121,8 +121,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, run *v1alpha1.Run) (ctrl.Res
 	return r.updateStatus(ctx, seen, next)
 }
 
-// decideAgain decides on what came of a plan, to report it. The desired states that follow from
-// that are set by the next Reconcile.
+// decideAgain decides on the results of a plan, to report them. The next Reconcile sets the desired states that follow
+// from them.
 func decideAgain(after state) plan {
 	p := decide(after)
 	if len(p.setStates) > 0 {
@@ -131,7 +131,7 @@ func decideAgain(after state) plan {
 	return p
 }
 
-// unbegunByWorkflow is the index of Runs that wait for their Workflow.
+// unbegunByWorkflow returns the key of a Run in the index byWorkflow.
 func unbegunByWorkflow(o client.Object) []string {
 	run, is := o.(*v1alpha1.Run)
 	if !is || run.Spec.Workflow == "" || run.Status.WorkflowRevision != "" || run.Status.CompletionTime != nil {
@@ -140,8 +140,8 @@ func unbegunByWorkflow(o client.Object) []string {
 	return []string{run.Spec.Workflow}
 }
 
-// waitingFor are the Runs that wait for a Workflow. It changes whenever something
-// that it names does: its own controller sees to that.
+// waitingFor returns the Runs that wait for a Workflow. The status of a Workflow changes whenever an object that it
+// names does, through its own controller.
 func (r *Reconciler) waitingFor(ctx context.Context, w client.Object) []reconcile.Request {
 	var runs v1alpha1.RunList
 	if r.client.List(ctx, &runs, client.InNamespace(w.GetNamespace()), client.MatchingFields{byWorkflow: w.GetName()}, client.UnsafeDisableDeepCopy) != nil {

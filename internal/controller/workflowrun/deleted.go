@@ -5,8 +5,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/workflow/graph"
 )
 
-// deletedChildren are the places of the children that the status records and that do
-// not exist. If the cache does not show all children yet, these are among them.
+// deletedChildren returns the keys of recorded children that do not exist. If the cache does not show all children yet,
+// those are included.
 func deletedChildren(s state) []childKey {
 	exist := map[childKey]bool{}
 	for _, c := range s.children {
@@ -27,9 +27,8 @@ func deletedChildren(s state) []childKey {
 	return out
 }
 
-// reservationsOfDeleted returns what deleted children are charged: what was reserved for each,
-// since its usage after its last report is not known. A child without a limit of its own may
-// have used all of a limit of the Workflow.
+// reservationsOfDeleted returns what deleted children are charged: their reservation, since their usage after the last
+// report is not known. A child without its own limit may have used all of the Workflow's limit.
 func reservationsOfDeleted(s state) map[childKey]children.Amounts {
 	out := map[childKey]children.Amounts{}
 	main, finally := unusedBudgets(s)

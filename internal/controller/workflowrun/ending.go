@@ -13,8 +13,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// isEnding says whether nothing is left that could be ended: all nodes have ended but
-// those of finally, or one failed and the Run ends by that.
+// isEnding reports whether nothing can change the end of the Run any more: all nodes have ended except those of
+// finally, or a failed node ends the Run.
 func (t *evaluation) isEnding(next graph.Next) bool {
 	for _, n := range t.revision.Spec.Nodes {
 		if !next.Nodes[n.Name].State.Ended() {
@@ -24,7 +24,7 @@ func (t *evaluation) isEnding(next graph.Next) bool {
 	return true
 }
 
-// endFromOutside is what ends the Run from outside its nodes; empty: nothing.
+// endFromOutside returns the reason that ends the Run independently of its nodes; empty: there is none.
 func (t *evaluation) endFromOutside() (reason, message string) {
 	at := deadline(t.state)
 	switch {
@@ -39,7 +39,7 @@ func (t *evaluation) endFromOutside() (reason, message string) {
 	return "", ""
 }
 
-// usedUpMessage says that a limit is used up.
+// usedUpMessage reports that a limit is used up.
 func (t *evaluation) usedUpMessage(d children.Resource) string {
 	text := fmt.Sprintf("The child Runs used %s, and %s allows them %s", d.Format(t.main.Used[d]), d.Field(), d.Format(max(t.main.Limit[d], 0)))
 	if t.finally.Bounded[d] && len(t.revision.Spec.Finally) > 0 {
@@ -48,7 +48,7 @@ func (t *evaluation) usedUpMessage(d children.Resource) string {
 	return text + ". Raise it and create a new Run"
 }
 
-// plannedEnd is how the Run is going to end, as far as that is known: it stays so.
+// plannedEnd returns how the Run is going to end, if that is known. It does not change afterwards.
 func (t *evaluation) plannedEnd() *v1alpha1.Result {
 	if had := t.recordedEnd(); had != nil {
 		return had
@@ -62,7 +62,7 @@ func (t *evaluation) plannedEnd() *v1alpha1.Result {
 	return nil
 }
 
-// result is how the Run ended.
+// result returns how the Run ended.
 func (t *evaluation) result(next graph.Next) (runstatus.Outcome, *v1alpha1.Result) {
 	r := v1alpha1.Result{Committed: true, Reason: next.Reason, Message: next.Message}
 	if next.Failed != "" {
@@ -79,8 +79,7 @@ func (t *evaluation) result(next graph.Next) (runstatus.Outcome, *v1alpha1.Resul
 	return runstatus.Outcome{Status: metav1.ConditionFalse, Reason: r.Reason, Message: r.Message}, &r
 }
 
-// finished is how a Run ended whose nodes are all done: with its output, which may
-// still fail.
+// finished returns the end of a Run whose nodes have all ended: with its output, whose evaluation may fail.
 func (t *evaluation) finished(r v1alpha1.Result) (runstatus.Outcome, *v1alpha1.Result) {
 	output, err := t.program.Output(t.evaluator.current())
 	if err != nil {
@@ -92,5 +91,5 @@ func (t *evaluation) finished(r v1alpha1.Result) (runstatus.Outcome, *v1alpha1.R
 	return runstatus.Outcome{Status: metav1.ConditionTrue, Reason: r.Reason, Message: r.Message}, &r
 }
 
-// messageSeparator is what stands between why a Run ended and its numbers.
+// messageSeparator separates the cause of the end from the numbers of the Run.
 const messageSeparator = ". "

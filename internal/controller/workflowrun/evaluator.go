@@ -25,16 +25,17 @@ type evaluator struct {
 	problems  map[string]problem // of nodes, the last one
 }
 
-// A problem is why a node fails, or would, before it has a child that says so.
+// A problem is the reason why a node fails, or would fail, without a child that shows it.
 type problem struct{ reason, text string }
 
-// An input is what a child is given.
+// An input is the input of a child.
 type input struct {
 	prompt string
 	input  json.RawMessage
 }
 
-// newEvaluator starts from what the status records. Nodes of finally read why the Run ends.
+// newEvaluator returns an evaluator for the recorded state. end and told are the reason and message of the end, for
+// nodes of finally.
 func newEvaluator(s state, end, told string) *evaluator {
 	m := &evaluator{
 		state:     s,
@@ -59,10 +60,10 @@ func newEvaluator(s state, end, told string) *evaluator {
 	return m
 }
 
-// Watch is how the graph shows how nodes stand.
+// Watch sets the function that returns the current states of nodes.
 func (m *evaluator) Watch(stands func(node string) graph.Status) { m.nodeState = stands }
 
-// current is all that expressions read, as it is by now.
+// current returns all values that expressions can read now.
 func (m *evaluator) current() workflow.Values {
 	for _, n := range m.nodes() {
 		status := m.nodeState(n.Name)
@@ -82,8 +83,8 @@ func (m *evaluator) current() workflow.Values {
 	return v
 }
 
-// firstFailure is the first node whose failure ends the Run; empty: none does. One that
-// fails because its Runs were stopped, with the Run, is none.
+// firstFailure returns the first node whose failure ends the Run, or an empty name. A node whose Runs were stopped
+// together with the Run does not count.
 func (m *evaluator) firstFailure() string {
 	for _, n := range m.revision.Spec.Nodes {
 		status := m.nodeState(n.Name)
@@ -95,7 +96,7 @@ func (m *evaluator) firstFailure() string {
 	return ""
 }
 
-// valueOf is a node as expressions read it.
+// valueOf returns a node as expressions read it.
 func (m *evaluator) valueOf(n v1alpha1.Node, status graph.Status) workflow.NodeValue {
 	node := n.Name
 	v := workflow.NodeValue{State: status.State, Counts: status}
@@ -129,7 +130,7 @@ func (m *evaluator) valueOf(n v1alpha1.Node, status graph.Status) workflow.NodeV
 	return v
 }
 
-// deleted is the name of a child that has started and was deleted; empty: it exists.
+// deleted returns the name of a child that was started and deleted; empty: it exists.
 func (m *evaluator) deleted(n v1alpha1.Node, number int) string {
 	if m.child(childKey{n.Name, number}) != nil {
 		return ""
@@ -137,8 +138,8 @@ func (m *evaluator) deleted(n v1alpha1.Node, number int) string {
 	return childName(m.run, n, number)
 }
 
-// iterationValue returns one child as expressions read it: an item or an iteration. One that
-// did not succeed has no output.
+// iterationValue returns the child of an item or an iteration as expressions read it. It has an output only if it
+// succeeded.
 func iterationValue(c *v1alpha1.Run) workflow.NodeValue {
 	switch {
 	case c == nil:
@@ -162,16 +163,16 @@ func iterationValue(c *v1alpha1.Run) workflow.NodeValue {
 	return v
 }
 
-// child is the child in a place; nil: there is none.
+// child returns the child with a key, or nil.
 func (m *evaluator) child(at childKey) *v1alpha1.Run { return m.byKey[at] }
 
-// When says whether a node is to be done.
+// When reports whether a node is executed.
 func (m *evaluator) When(node string) (bool, error) {
 	yes, err := m.program.When(node, m.current())
 	return yes, m.recordProblem(node, err)
 }
 
-// Items says how many items a node has.
+// Items returns how many items a node has.
 func (m *evaluator) Items(node string) (int, error) {
 	list, err := m.itemsOf(node)
 	return len(list), m.recordProblem(node, err)
@@ -188,15 +189,14 @@ func (m *evaluator) itemsOf(node string) ([]json.RawMessage, error) {
 	return list, err
 }
 
-// Until says whether a loop has reached its end.
+// Until reports whether a loop has ended.
 func (m *evaluator) Until(node string, iteration int) (bool, error) {
 	self := iterationValue(m.child(childKey{node, iteration}))
 	yes, err := m.program.Until(node, iteration, self, m.current())
 	return yes, m.recordProblem(node, err)
 }
 
-// Input works out what a child is given. An approval asks even where its message
-// cannot be worked out.
+// Input computes the input of a child. An approval is requested even if its message cannot be computed.
 func (m *evaluator) Input(node string, number int) error {
 	if m.program.Node(node).Approval != nil {
 		return nil
@@ -226,7 +226,7 @@ func (m *evaluator) input(at childKey) (in input, err error) {
 	return in, err
 }
 
-// iteration is what an item, or an iteration, knows of its place.
+// iteration returns the position of an item, or of an iteration, for expressions.
 func (m *evaluator) iteration(at childKey) (workflow.Iteration, error) {
 	t := workflow.Iteration{Number: at.index}
 	switch n := m.program.Node(at.node); {
@@ -246,8 +246,8 @@ func (m *evaluator) iteration(at childKey) (workflow.Iteration, error) {
 	return t, nil
 }
 
-// recordProblem records why an expression failed. The graph also evaluates expressions of
-// nodes that will not run, so it counts only if the node fails with that reason.
+// recordProblem records why an expression failed. The graph also evaluates expressions of nodes that will not run, so
+// the problem counts only if the node fails with that reason.
 func (m *evaluator) recordProblem(node string, err error) error {
 	if err == nil {
 		return nil
@@ -260,7 +260,7 @@ func (m *evaluator) recordProblem(node string, err error) error {
 	return err
 }
 
-// explain says why a node failed, in a sentence.
+// explain describes why a node failed, in a sentence.
 func (m *evaluator) explain(node string) string {
 	status := m.nodeState(node)
 	return fmt.Sprintf("Node %s failed, reason %s: %s", node, status.Reason, m.cause(node, status))

@@ -7,16 +7,15 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/run/children"
 )
 
-// finallyDuration is how long finally has, unless it is said: where nothing limits
-// the whole, each node of it.
+// finallyDuration is the default duration of finally or, if the Workflow has no duration, of each of its nodes.
 const finallyDuration = int64(10 * time.Minute / time.Second)
 
-// finallyShare is the part of what is limited that finally has, unless it is said.
+// finallyShare: by default finally gets a tenth of each limit.
 const finallyShare = 10
 
-// forFinally returns what is reserved for finally: what the Workflow says; else 10 minutes, at
-// most half of the whole or, without one, for each node; and a tenth of the rest. It is never
-// more than the whole, which a Run may have lowered.
+// forFinally returns the reservation for finally: as the Workflow sets it, by default 10 minutes, at most half of
+// limits.duration, and a tenth of the other limits. Without limits.duration, each node of finally has 10 minutes. It is
+// never more than the limits, which a Run may have lowered.
 func forFinally(whole children.Amounts, spec v1alpha1.WorkflowSpec) children.Amounts {
 	out := children.WorkflowLimits(spec.FinallyLimits.WorkflowLimits())
 	for d := range children.Resources {
@@ -35,8 +34,7 @@ func forFinally(whole children.Amounts, spec v1alpha1.WorkflowSpec) children.Amo
 	return out
 }
 
-// wantedBy returns how much a node may use at most. If nothing says how long finally has, each
-// of its nodes has a part of its own.
+// wantedBy returns how much a node may use at most. If no duration of finally is set, each of its nodes has its own.
 func wantedBy(s state, main *children.Budget, n v1alpha1.Node) children.Amounts {
 	want := children.Lowest(targetLimits(s, string(n.Agent), string(n.Workflow)), children.LimitsOf(n.Limits))
 	if s.isFinally(n.Name) && !main.Bounded[children.Duration] && children.WorkflowLimits(s.revision.Spec.FinallyLimits.WorkflowLimits())[children.Duration] == 0 {

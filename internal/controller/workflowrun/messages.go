@@ -14,7 +14,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// describe says how it stands with a Run that is active.
+// describe returns reason and message of an active Run.
 func (t *evaluation) describe(next graph.Next, p *progress) runstatus.Outcome {
 	say := func(reason, message string) runstatus.Outcome {
 		return runstatus.Outcome{Status: metav1.ConditionUnknown, Reason: reason, Message: task.Cut(message, task.MaxMessage)}
@@ -39,7 +39,7 @@ func (t *evaluation) describe(next graph.Next, p *progress) runstatus.Outcome {
 	return say(v1alpha1.ReasonRunning, at)
 }
 
-// nodesMessage counts the nodes that are done, and names those that work.
+// nodesMessage counts the nodes that have ended, and names the active ones.
 func (t *evaluation) nodesMessage(next graph.Next) string {
 	done, all := 0, t.nodes()
 	var work []string
@@ -68,7 +68,7 @@ func (t *evaluation) nodesMessage(next graph.Next) string {
 // maxListed is how many nodes a message names.
 const maxListed = 5
 
-// listed joins names as people do.
+// listed joins names as in a sentence.
 func listed(names []string) string {
 	if more := len(names) - maxListed; more > 0 {
 		names = append(names[:maxListed:maxListed], fmt.Sprintf("%d more", more))
@@ -77,7 +77,7 @@ func listed(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// waitMessage is what a Run waits for when all of it waits; empty: something works.
+// waitMessage returns what a Run waits for if all of its active nodes wait; empty: one works.
 func (t *evaluation) waitMessage(next graph.Next) (reason, message string) {
 	if len(next.Start) > 0 {
 		return "", ""
@@ -104,7 +104,7 @@ func (t *evaluation) waitMessage(next graph.Next) (reason, message string) {
 	return t.shortageMessage(next)
 }
 
-// shortageMessage is what nodes wait for of which none works.
+// shortageMessage returns what nodes wait for, if none is active.
 func (t *evaluation) shortageMessage(next graph.Next) (reason, message string) {
 	if r, is := t.retried(); is {
 		return r.waits, r.text

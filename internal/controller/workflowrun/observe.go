@@ -25,8 +25,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
-// observe reads everything that a decision may depend on. What does not exist is nil; what
-// cannot be read is an error.
+// observe reads everything that a decision may depend on. An object that does not exist is nil; a failed read is an
+// error.
 func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.Run) (state, error) {
 	s := state{run: parent, now: r.now(), defaultTTL: r.defaultTTL}
 	missing, known := r.policies.Missing(parent.Namespace)
@@ -67,8 +67,7 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.Run) (state, 
 	return s, err
 }
 
-// observeChildren returns the children of a Run as the cache has them. They are not copied and
-// must not be changed.
+// observeChildren returns the children of a Run from the cache. They are not copied and must not be changed.
 func (r *Reconciler) observeChildren(ctx context.Context, parent *v1alpha1.Run) ([]*v1alpha1.Run, error) {
 	var list v1alpha1.RunList
 	err := r.client.List(ctx, &list, client.InNamespace(parent.Namespace), client.MatchingLabels{v1alpha1.LabelWorkflowRun: parent.Name}, client.UnsafeDisableDeepCopy)
@@ -89,8 +88,8 @@ func (r *Reconciler) observeChildren(ctx context.Context, parent *v1alpha1.Run) 
 	return out, nil
 }
 
-// isCacheBehind reports whether the cache shows less than there is. That a child was deleted
-// only the API server says; that one which had succeeded is active again is never true.
+// isCacheBehind reports whether the cache lacks changes. Only the API server can confirm that a child was deleted. A
+// cache that shows a child as active again after it succeeded is always behind.
 func (r *Reconciler) isCacheBehind(ctx context.Context, s state) (bool, error) {
 	missing, late := missingChildren(s)
 	if late || len(missing) == 0 {
@@ -110,8 +109,8 @@ func (r *Reconciler) isCacheBehind(ctx context.Context, s state) (bool, error) {
 	}), nil
 }
 
-// missingChildren returns the recorded children that the cache does not show, and whether what
-// it shows is older than what is recorded.
+// missingChildren returns the recorded children that the cache does not show, and whether the cache is older than the
+// record.
 func missingChildren(s state) (missing []childKey, late bool) {
 	gone, good := map[string]int{}, map[string]int{}
 	for _, c := range s.children {
@@ -129,8 +128,8 @@ func missingChildren(s state) (missing []childKey, late bool) {
 	return missing, late
 }
 
-// observeRevision is what the Run began with or, before that, what it is to run: the one
-// that its parent says, or the current one. Where there is none the text says why.
+// observeRevision returns the revision with which the Run started. Before that, it is the revision that the parent
+// sets, or the current one. If there is none, the text has the cause.
 func (r *Reconciler) observeRevision(ctx context.Context, parent *v1alpha1.Run) (*workflow.Revision, string, error) {
 	hash := cmp.Or(parent.Status.WorkflowRevision, children.FixedRevision(parent))
 	if hash == "" {
@@ -146,9 +145,9 @@ func (r *Reconciler) observeRevision(ctx context.Context, parent *v1alpha1.Run) 
 	return nil, fmt.Sprintf("The revision of Workflow %s that this Run uses was deleted or changed (ConfigMap %s); create another Run", parent.Spec.Workflow, workflow.Name(hash)), nil
 }
 
-// storedRevision returns a revision from its ConfigMaps; false: they do not exist or do not match
-// its hash. If this operator cannot read it, the error is a *[stored.UnsupportedError]. A revision
-// that was read stays in memory: it never changes.
+// storedRevision returns a revision from its ConfigMaps; false: they do not exist or do not match its hash. If this
+// operator cannot read it, the error is a *[stored.UnsupportedError]. Revisions are cached in memory, because they
+// never change.
 func (r *Reconciler) storedRevision(ctx context.Context, namespace, hash string) (*workflow.Revision, bool, error) {
 	if v := r.revisions.get(hash); v != nil {
 		return v, true, nil
@@ -172,7 +171,7 @@ func (r *Reconciler) storedRevision(ctx context.Context, namespace, hash string)
 	return v, usable, nil
 }
 
-// configMap gets a ConfigMap; false: the API server itself has none of this name.
+// configMap returns a ConfigMap; false: the API server does not have it.
 func (r *Reconciler) configMap(ctx context.Context, key client.ObjectKey) (*corev1.ConfigMap, bool, error) {
 	var cm corev1.ConfigMap
 	found, err := apierr.Found(r.client.Get(ctx, key, &cm))
@@ -185,7 +184,7 @@ func (r *Reconciler) configMap(ctx context.Context, key client.ObjectKey) (*core
 	return &cm, found, nil
 }
 
-// currentRevision is the revision that the Workflow has now.
+// currentRevision returns the current revision of the Workflow.
 func (r *Reconciler) currentRevision(ctx context.Context, parent *v1alpha1.Run) (*workflow.Revision, string, error) {
 	var w v1alpha1.Workflow
 	err := r.client.Get(ctx, client.ObjectKey{Namespace: parent.Namespace, Name: parent.Spec.Workflow}, &w)
@@ -206,8 +205,7 @@ func (r *Reconciler) currentRevision(ctx context.Context, parent *v1alpha1.Run) 
 	return v, "", err
 }
 
-// observeVolumes are those that the children of a Run share, and which of them a pod may
-// still write to.
+// observeVolumes returns the volumes that the children of a Run share, and which of them a pod can still write to.
 func (r *Reconciler) observeVolumes(ctx context.Context, parent *v1alpha1.Run) ([]corev1.PersistentVolumeClaim, map[string]bool, error) {
 	var list corev1.PersistentVolumeClaimList
 	if err := r.client.List(ctx, &list, client.InNamespace(parent.Namespace), client.MatchingLabels{v1alpha1.LabelRun: parent.Name}); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
-// parentInterval is how often it is checked whether the parent has ended.
+// parentInterval is how often the controller checks whether the parent has ended.
 const parentInterval = time.Minute
 
 // isParentActive reports whether the parent of a finished Run with a TTL is active: it may

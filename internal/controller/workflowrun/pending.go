@@ -12,8 +12,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 )
 
-// pendingLimit returns limits.pending of the Workflow, or the default while its revision is not known, as
-// the Run lowers it.
+// pendingLimit returns limits.pending of the Workflow, or the default while its revision is not known. The Run may
+// lower it.
 func pendingLimit(s state) time.Duration {
 	most := snapshot.DefaultPending
 	if s.revision != nil {
@@ -25,8 +25,7 @@ func pendingLimit(s state) time.Duration {
 	return most
 }
 
-// pendingSince returns since when the Run waits for its start. The time for which it was paused
-// does not count.
+// pendingSince returns since when the Run has waited for its start. Time in which it was paused does not count.
 func pendingSince(s state) time.Time {
 	resumed := s.run.Status.Internal.ResumedAt
 	switch {
@@ -38,7 +37,7 @@ func pendingSince(s state) time.Time {
 	return s.run.CreationTimestamp.Time
 }
 
-// waitUntil adds to a plan until when limits.pending lets the Run wait.
+// waitUntil adds to a plan how long limits.pending lets the Run wait.
 func waitUntil(s state, p plan, until time.Time) plan {
 	p.Message = runstatus.WithDeadline(p.Message, until, pendingLimit(s), "limits.pending")
 	p.wake = earlier(p.wake, until.Sub(s.now))

@@ -13,8 +13,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// A plan is what to do next, as data, and what to say of the Run. One without a
-// reason leaves what is said as it is.
+// A plan is what to do next, as data, with reason and message of the Run. A plan without a reason keeps the current
+// ones.
 type plan struct {
 	runstatus.Outcome
 
@@ -29,13 +29,13 @@ type plan struct {
 	wake         time.Duration // look again after this; 0: when something changes
 }
 
-// newChild is one to be made.
+// newChild is a child Run to create.
 type newChild struct {
 	childKey
 	children.Child
 }
 
-// A progress is how far the nodes came, as the status has it.
+// A progress is the progress of the nodes, in the form of the status.
 type progress struct {
 	nodes   []v1alpha1.NodeStatus
 	pending []v1alpha1.PendingRequest
@@ -51,12 +51,12 @@ type refusal struct {
 	waits string
 }
 
-// waiting is a plan that does nothing but say why.
+// waiting returns a plan that only reports why the Run waits.
 func waiting(reason, message string, wake time.Duration) plan {
 	return plan{Outcome: runstatus.Outcome{Status: metav1.ConditionUnknown, Reason: reason, Message: message}, wake: wake}
 }
 
-// failure makes the Run final without success.
+// failure returns a plan that ends the Run without success.
 func failure(reason, message string) plan {
 	return plan{Outcome: runstatus.Outcome{Status: metav1.ConditionFalse, Reason: reason, Message: task.Cut(message, task.MaxMessage)}}
 }

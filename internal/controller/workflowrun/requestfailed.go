@@ -13,14 +13,14 @@ import (
 // refusedInterval is how soon a refused request is sent again.
 const refusedInterval = 15 * time.Second
 
-// requestFailure is a request that failed, or an observation, with the plan that needed it.
+// requestFailure is a failed request of a plan, or a failed observation.
 type requestFailure struct {
 	plan plan
 	err  error
 }
 
-// requestFailed reports a request that failed. None of what its plan was to record is
-// recorded, unless it ends the Run: it is decided again.
+// requestFailed reports a failed request. Nothing of its plan is recorded, unless the plan ends the Run: the next
+// Reconcile decides again.
 func requestFailed(s state) (plan, bool) {
 	if s.failure == nil {
 		return plan{}, false
@@ -42,7 +42,7 @@ func requestFailed(s state) (plan, bool) {
 	return next, true
 }
 
-// cannotStart waits until a Run can begin, limits.pending at most.
+// cannotStart waits until a Run can start, limits.pending at most.
 func cannotStart(s state, p plan, text string) plan {
 	limit := pendingLimit(s)
 	until := pendingSince(s).Add(limit)

@@ -6,15 +6,15 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
-// The cache holds so many revisions with so many expressions at most. A compiled
-// expression takes about 26 KB, so that all of them take 26 MB.
+// The maximum number of cached revisions, and of the expressions in them. A compiled expression takes about 26 KB, so
+// that all of them take 26 MB.
 const (
 	maxCachedRevisions   = 128
 	maxCachedExpressions = 1000
 )
 
-// revisionCache holds revisions that were read, compiled, by their hashes. When there
-// are too many, any others are removed: they can be read again.
+// revisionCache holds compiled revisions by their hashes. If there are too many, arbitrary ones are removed, because
+// they can be read again.
 type revisionCache struct {
 	mu          sync.Mutex
 	all         map[string]cachedRevision
@@ -32,7 +32,7 @@ func (c *revisionCache) get(hash string) *workflow.Revision {
 	return c.all[hash].revision
 }
 
-// put adds a revision. The last one added is kept, whatever its size.
+// put adds a revision. It keeps that one, even if it is larger than the bound.
 func (c *revisionCache) put(hash string, revision *workflow.Revision) {
 	expressions := 0
 	if program, err := workflow.Compile(revision); err == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 )
 
-// rules are all rules of a Run of a Workflow, the most urgent first: the first that applies
-// decides. Each line says when, and which reason the condition Succeeded gets.
+// rules are all rules of a Run of a Workflow, most important first: the first that applies decides. Each line names the
+// condition, and the reason of Succeeded.
 var rules = []func(state) (plan, bool){
 	requestFailed,       // a request of this Reconcile failed: the same reason, or Pending and in the end PendingTimeout
 	beingDeleted,        // the Run is being deleted, and what it owns with it: no change
@@ -31,8 +31,7 @@ var rules = []func(state) (plan, bool){
 	running,             // the graph decides: Running, what all children wait for, or how the Run ends
 }
 
-// decide returns the plan of the first rule that applies. Whatever an active Run waits for,
-// it is reconciled when its deadline passes.
+// decide returns the plan of the first rule that applies. An active Run is always reconciled when its deadline passes.
 func decide(s state) plan {
 	for _, rule := range rules {
 		p, applies := rule(s)
@@ -47,7 +46,7 @@ func decide(s state) plan {
 	return plan{}
 }
 
-// active says whether a Run may still move.
+// active reports whether a Run has neither finished nor is being deleted.
 func active(s state) bool {
 	return s.run.Status.CompletionTime == nil && s.run.DeletionTimestamp.IsZero()
 }
@@ -71,7 +70,7 @@ func decisionMissing(s state) (plan, bool) {
 	return failure(v1alpha1.ReasonDecisionMismatch, fmt.Sprintf("The Run acted on Decision %s, which no longer exists or decides something else: it was deleted although an admission policy protects it. Read the audit log of the cluster, and create another Run", s.missingDecision)), true
 }
 
-// deadline is when limits.deadline has passed; zero: never.
+// deadline returns when limits.deadline passes; zero: never.
 func deadline(s state) time.Time {
 	var whole *v1alpha1.WorkflowLimits
 	if s.revision != nil {
@@ -114,7 +113,7 @@ func stoppedBeforeStart(s state) (plan, bool) {
 // guardInterval is how often missing policies are checked.
 const guardInterval = 15 * time.Second
 
-// policiesUnchecked waits for the first check, which a new operator does at once.
+// policiesUnchecked waits for the first check, which a new operator does immediately.
 func policiesUnchecked(s state) (plan, bool) {
 	return plan{wake: time.Second}, s.policiesUnknown && !s.hasStarted()
 }
@@ -133,8 +132,8 @@ func pausedBeforeStart(s state) (plan, bool) {
 	return waiting(v1alpha1.ReasonPaused, children.PausedMessage(s.run), 0), true
 }
 
-// revisionUnsupported waits for an operator that can read the revision of the Run, or fails the
-// Run if only an operator of the past could.
+// revisionUnsupported waits for an operator that can read the revision of the Run, or fails the Run if only an older
+// operator could.
 func revisionUnsupported(s state) (plan, bool) {
 	if s.unsupported == nil {
 		return plan{}, false
@@ -149,7 +148,7 @@ func revisionUnsupported(s state) (plan, bool) {
 	return waiting(v1alpha1.ReasonRevisionUnsupported, message, 0), true
 }
 
-// workflowNotReady waits for what a Run is to run, limits.pending at most.
+// workflowNotReady waits for the Workflow of a Run, limits.pending at most.
 func workflowNotReady(s state) (plan, bool) {
 	if s.revision != nil {
 		return plan{}, false
@@ -165,7 +164,7 @@ func workflowNotReady(s state) (plan, bool) {
 	return failure(v1alpha1.ReasonPendingTimeout, fmt.Sprintf("Timed out after %s (limits.pending) waiting for: %s. Fix the cause and create a new Run", limit, s.notReadyMessage)), true
 }
 
-// inputInvalid settles a Run whose values or limits its Workflow does not take.
+// inputInvalid ends a Run whose values or limits do not fit its Workflow.
 func inputInvalid(s state) (plan, bool) {
 	if s.hasStarted() {
 		return plan{}, false
@@ -187,7 +186,7 @@ func inputInvalid(s state) (plan, bool) {
 	}
 }
 
-// inputOf returns the input of a Run; nil: it has none.
+// inputOf returns the input of a Run, or nil.
 func inputOf(run *v1alpha1.Run) []byte {
 	if run.Spec.Input == nil {
 		return nil
@@ -204,14 +203,14 @@ func notStarted(s state) (plan, bool) {
 	return p, true
 }
 
-// cacheDelay is how long the cache gets to show what the API server has.
+// cacheDelay is how long the controller waits for the cache.
 const cacheDelay = time.Second
 
 func cacheBehind(s state) (plan, bool) {
 	return plan{wake: cacheDelay}, s.cacheBehind
 }
 
-// durationOf is a duration of the API; 0 where none is said, or what is said is none.
+// durationOf returns a duration of the API; 0 if it is not set or invalid.
 func durationOf(d *v1alpha1.Duration) time.Duration {
 	if d == nil {
 		return 0

@@ -23,14 +23,13 @@ type evaluation struct {
 	more                  bool   // there is more to make than one turn makes
 }
 
-// maxCreated is how many children are created by one Reconcile: they are recorded before the
-// next.
+// maxCreated is how many children one Reconcile creates at most: they are recorded before the next.
 const maxCreated = 64
 
-// nextBatchDelay is when the next children are created.
+// nextBatchDelay is the delay before the next children are created.
 const nextBatchDelay = 100 * time.Millisecond
 
-// running does what follows from the graph.
+// running executes the decisions of the graph.
 func running(s state) (plan, bool) {
 	t := &evaluation{state: s}
 	approvals, decided := approvalStates(s)
@@ -59,8 +58,7 @@ func running(s state) (plan, bool) {
 	return p, true
 }
 
-// evaluate evaluates the graph once and, if something ends the Run that had not ended yet,
-// once more.
+// evaluate evaluates the graph. If the evaluation finds a new reason to end the Run, it evaluates once more with that.
 func (t *evaluation) evaluate(approvals map[string]graph.ApprovalState) graph.Next {
 	if r := t.recordedEnd(); r != nil && r.Reason != v1alpha1.ReasonNodeFailed {
 		t.endReason, t.endMessage = r.Reason, r.Message
@@ -76,7 +74,7 @@ func (t *evaluation) evaluate(approvals map[string]graph.ApprovalState) graph.Ne
 	return next
 }
 
-// callGraph evaluates the graph once, with all usage and reservations counted anew.
+// callGraph evaluates the graph once, with all usage and reservations computed again.
 func (t *evaluation) callGraph(approvals map[string]graph.ApprovalState) graph.Next {
 	t.evaluator = newEvaluator(t.state, t.endReason, t.endMessage)
 	t.grants, t.more = map[childKey]children.Amounts{}, false
@@ -116,7 +114,7 @@ func nodeReason(c *v1alpha1.Run) string {
 	return v1alpha1.NodeReasonFailed
 }
 
-// childrenCreated is how many children began.
+// childrenCreated returns how many children were created.
 func childrenCreated(s state) int {
 	exist, n := map[string]int{}, 0
 	for _, c := range s.children {
@@ -128,8 +126,7 @@ func childrenCreated(s state) int {
 	return n
 }
 
-// budgets returns the budget of the nodes and that of finally, with all usage and
-// reservations.
+// budgets returns the budget of the nodes and the budget of finally, with all usage and reservations.
 func budgets(s state) (main, finally *children.Budget) {
 	main, finally = unusedBudgets(s)
 	for _, c := range s.children {
@@ -169,7 +166,7 @@ func (t *evaluation) budgetOf(node string) *children.Budget {
 	return budgetOf(t.state, t.main, t.finally, node)
 }
 
-// targetLimits are the limits of an Agent, or of a Workflow.
+// targetLimits returns the limits of an Agent, or of a Workflow.
 func targetLimits(s state, agent, workflow string) children.Amounts {
 	if agent != "" {
 		l := s.revision.Agents[agent].Limits
@@ -181,8 +178,8 @@ func targetLimits(s state, agent, workflow string) children.Amounts {
 	return children.Amounts{}
 }
 
-// admit reserves what a child may use. What the API server refused a moment ago is not
-// requested again, and while that is being reported nothing else starts.
+// admit reserves the limits of a child. A child that the API server has just refused is not requested again, and until
+// that refusal is reported no other child starts.
 func (t *evaluation) admit(node string, number int) (ok bool, reason string) {
 	at := childKey{node, number}
 	if r, refused := t.refused[at]; refused {
@@ -218,14 +215,13 @@ func (t *evaluation) stateChanges(next graph.Next) []children.StateChange {
 	return out
 }
 
-// Waits before the cluster is asked again for what it had no room for: as long as
-// nothing has moved.
+// Delays before requests that the cluster had no capacity for are repeated, while no node starts or ends.
 const (
 	minAgain = time.Second
 	maxAgain = time.Minute
 )
 
-// retryIn is when the cluster is asked again; 0: there is nothing to ask.
+// retryIn returns when such requests are repeated; 0: there are none.
 func (t *evaluation) retryIn() time.Duration {
 	if _, is := t.retried(); is {
 		return max(minAgain, min(t.now.Sub(lastProgress(t.state)), maxAgain))
@@ -233,7 +229,7 @@ func (t *evaluation) retryIn() time.Duration {
 	return 0
 }
 
-// lastProgress is when a node last began, or ended.
+// lastProgress returns when a node last started or ended.
 func lastProgress(s state) time.Time {
 	last := s.run.CreationTimestamp.Time
 	for _, at := range s.run.Status.Nodes {

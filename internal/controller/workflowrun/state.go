@@ -14,8 +14,8 @@ import (
 // state is everything that a decision may depend on, read once, with the time.
 type state struct {
 	run *v1alpha1.Run
-	// revision is the revision of the Workflow that the Run runs, and program the same,
-	// compiled; nil: there is none, and notReadyMessage says why.
+	// revision is the revision of the Workflow that the Run runs, and program its compiled form; nil: there is none,
+	// and notReadyMessage has the cause.
 	revision        *workflow.Revision
 	program         *workflow.Program
 	notReadyMessage string
@@ -25,20 +25,20 @@ type state struct {
 	children []*v1alpha1.Run
 	// cacheBehind: the cache does not show all children yet.
 	cacheBehind bool
-	// decisions are the Decisions on this Run, the oldest first; missingDecision is one that
-	// the Run acted on, and that does not exist or says something else.
+	// decisions are the Decisions on this Run, oldest first. missingDecision is a Decision that the Run acted on, and
+	// that does not exist or has other content.
 	decisions       []v1alpha1.Decision
 	missingDecision string
-	// volumes are what children share, and busy those that a pod still works on.
+	// volumes are the volumes that children share. busy are the volumes that a pod still uses.
 	volumes      []corev1.PersistentVolumeClaim
 	volumesInUse map[string]bool
-	// refused is what the cluster said of children that it did not take.
+	// refused has the refusals of children by the API server.
 	refused map[childKey]refusal
-	// failure is a request that failed; nil: none did.
+	// failure is a failed request, or nil.
 	failure *requestFailure
-	// defaultTTL is the TTL of Runs that say nothing; 0: they are kept.
+	// defaultTTL is the TTL of Runs without one; 0: they are kept.
 	defaultTTL time.Duration
-	// parentIsActive: the Run that this one, finished, is a part of is active.
+	// parentIsActive: the Run has finished, and its parent is active.
 	parentIsActive bool
 	// missingPolicies names the admission policies that are missing. policiesUnknown: the operator has
 	// just started and has not checked them.
@@ -47,7 +47,7 @@ type state struct {
 	now             time.Time
 }
 
-// childKey identifies a child: its node and, of items and iterations, which one.
+// childKey identifies a child: its node and, if the node has items or iterations, the number of one.
 type childKey struct {
 	node  string
 	index int
@@ -74,7 +74,7 @@ func (s state) isFinally(node string) bool {
 	return false
 }
 
-// recordedEnd returns how the status says that the Run is going to end; nil: it does not.
+// recordedEnd returns how the status records that the Run is going to end, or nil.
 func (s state) recordedEnd() *v1alpha1.Result {
 	if p := s.run.Status.Progress; p != nil {
 		return p.Result
@@ -98,7 +98,7 @@ func (s state) decided() []v1alpha1.DecidedRequest {
 	return nil
 }
 
-// earlier is the lesser of two wakes, where 0 means never.
+// earlier returns the shorter of two delays, where 0 means never.
 func earlier(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)

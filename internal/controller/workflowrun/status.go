@@ -18,7 +18,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// statusOf is a pure account of what was seen, decided and done.
+// statusOf computes the status from state, plan and results.
 func statusOf(s state, p plan) v1alpha1.RunStatus {
 	status := *s.run.Status.DeepCopy()
 	if p.Reason == "" {
@@ -49,8 +49,7 @@ func statusOf(s state, p plan) v1alpha1.RunStatus {
 	return withoutUsageChurn(s.run.Status, status)
 }
 
-// endNodes ends the nodes of a Run that ends before its graph: active ones are stopped, and no
-// other starts.
+// endNodes ends the nodes of a Run that ends before its graph does: active nodes are stopped, and no other starts.
 func endNodes(nodes []v1alpha1.NodeStatus, now metav1.Time) {
 	for i := range nodes {
 		n := &nodes[i]
@@ -77,7 +76,7 @@ func withoutUsageChurn(had, want v1alpha1.RunStatus) v1alpha1.RunStatus {
 	return want
 }
 
-// progressOf is how far the Run came, with the sums of its children.
+// progressOf returns the progress of the Run, with the sums of its children.
 func progressOf(s state, p *progress) *v1alpha1.RunProgress {
 	had := v1alpha1.RunProgress{}
 	if s.run.Status.Progress != nil {
@@ -95,7 +94,7 @@ func progressOf(s state, p *progress) *v1alpha1.RunProgress {
 	return out
 }
 
-// nodeStatus is what is recorded of a node; nil: nothing.
+// nodeStatus returns the recorded status of a node, or nil.
 func nodeStatus(nodes []v1alpha1.NodeStatus, name string) *v1alpha1.NodeStatus {
 	i := slices.IndexFunc(nodes, func(n v1alpha1.NodeStatus) bool { return n.Name == name })
 	if i < 0 {
@@ -104,7 +103,7 @@ func nodeStatus(nodes []v1alpha1.NodeStatus, name string) *v1alpha1.NodeStatus {
 	return &nodes[i]
 }
 
-// recordedState is how a node stands, as it is recorded.
+// recordedState returns the recorded state of a node.
 func recordedState(s state, node string) graph.Status {
 	n := nodeStatus(s.run.Status.Nodes, node)
 	if n == nil {
@@ -121,7 +120,7 @@ func recordedState(s state, node string) graph.Status {
 	return status
 }
 
-// nodeStatuses are how the nodes stand, to be recorded.
+// nodeStatuses returns the states of the nodes, to be recorded.
 func (t *evaluation) nodeStatuses(next graph.Next) []v1alpha1.NodeStatus {
 	var out []v1alpha1.NodeStatus
 	for _, n := range t.nodes() {
@@ -156,9 +155,9 @@ func (t *evaluation) nodeStatus(name string, status graph.Status) v1alpha1.NodeS
 	return out
 }
 
-// updateStatus writes the status, and returns when to look again. What the API server refused
-// is requested again after a while. A failure that may pass is an error, so that the queue
-// backs off. After a conflict nothing is written: what was observed is old.
+// updateStatus writes the status, and returns when to look again. A request that the API server refused is repeated
+// after a while. A temporary failure is returned as an error, so that the queue backs off. After a conflict nothing is
+// written, because the observed state is old.
 func (r *Reconciler) updateStatus(ctx context.Context, s state, p plan) (ctrl.Result, error) {
 	var failure error
 	if s.failure != nil {
@@ -177,8 +176,8 @@ func (r *Reconciler) updateStatus(ctx context.Context, s state, p plan) (ctrl.Re
 	return ctrl.Result{RequeueAfter: p.wake}, nil
 }
 
-// writeStatus writes the status once, only if it changed, and then sends events. It requires
-// that the Run is still as it was observed: nothing else writes it.
+// writeStatus writes the status once, only if it changed, and then emits events. It requires that the Run is unchanged
+// since it was observed, because nothing else writes the status.
 func (r *Reconciler) writeStatus(ctx context.Context, s state, p plan) error {
 	if p.deleteRun || !s.run.DeletionTimestamp.IsZero() {
 		return nil

@@ -9,15 +9,14 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 )
 
-// ofWorkflows lets the Runs of workflows through: those of agents have a
-// controller of their own.
+// ofWorkflows passes on Runs of Workflows. Runs of Agents have their own controller.
 var ofWorkflows = predicate.NewPredicateFuncs(func(o client.Object) bool {
 	run, is := o.(*v1alpha1.Run)
 	return is && run.Spec.Workflow != ""
 })
 
-// runChanged lets events of a Run through when its spec changed, or when it took a step that
-// another follows. The rest of its status is written by this controller.
+// runChanged passes on events of a Run when its spec changed, or when it took a step that another step follows. This
+// controller writes the rest of its status itself.
 var runChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, isRun := e.ObjectOld.(*v1alpha1.Run)
@@ -44,8 +43,8 @@ func reconcileKeyOf(r *v1alpha1.Run) reconcileKey {
 	}
 }
 
-// childChanged lets a child through when its parent has something to say, or to
-// do, that it had not before. That it works, and how far it came, is not that.
+// childChanged passes on events of a child when its parent has something new to report or to do. Progress of an active
+// child does not count.
 var childChanged = predicate.And(isChild, predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, isRun := e.ObjectOld.(*v1alpha1.Run)
@@ -58,7 +57,7 @@ var isChild = predicate.NewPredicateFuncs(func(o client.Object) bool {
 	return o.GetLabels()[v1alpha1.LabelWorkflowRun] != ""
 })
 
-// childKeyFields is the part of a child that its parent depends on.
+// childKeyFields has the fields of a child that its parent depends on.
 type childKeyFields struct {
 	finished     bool
 	waits, asked string // for people, or its turn

@@ -1,9 +1,8 @@
-// Package policycheck checks that the admission policies are installed that make runners
-// safe. Without them a runner could write to other Runs, a user who may patch pods could
-// send signals to a runner, a Decision could carry the name of another user, a user could
-// create a Run that passes for the child of another, or in another user's name, or an event
-// that passes for the operator's, and the work of a Run could change after a user approved its calls. No runner
-// is started while one is missing.
+// Package policycheck checks that the admission policies for runners are installed. Without them a runner could write
+// to other Runs, a user who may patch pods could send signals to a runner, a Decision could carry the name of another
+// user, and the work of a Run could change after a user approved its calls. A user could create a Run that looks like
+// the child of another, or in another user's name, or an event that looks like the operator's. No runner is started
+// while one is missing.
 package policycheck
 
 import (
@@ -36,14 +35,14 @@ type Checker struct {
 	missing atomic.Pointer[string] // nil: not checked yet
 }
 
-// New returns a Checker of the policies of a release, whose names begin with prefix. They are not
-// bound in the namespaces exclude.
+// New returns a Checker of the policies of a release, whose names begin with prefix. They do not apply in the
+// namespaces exclude.
 func New(reader client.Reader, prefix string, exclude []string, log logr.Logger) *Checker {
 	return &Checker{reader: reader, exclude: exclude, names: []string{prefix + "-runner-status", prefix + "-runner-pods", prefix + "-runner-pod-status", prefix + "-decisions", prefix + "-child-runs", prefix + "-run-spec", prefix + "-run-user", prefix + "-events"}, log: log}
 }
 
-// Missing returns the policies that a namespace lacks, for a message. It is empty if none is
-// missing, or if the operator may not get them. They are not known before the first check.
+// Missing returns, for a message, the policies that a namespace lacks. It is empty if none is missing, or if the
+// operator may not get them. Before the first check they are not known.
 func (c *Checker) Missing(namespace string) (policies string, known bool) {
 	if slices.Contains(c.exclude, namespace) {
 		return fmt.Sprintf("admission policies in Namespace %s, which policies.excludeNamespaces of the chart names", namespace), true

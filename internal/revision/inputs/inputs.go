@@ -1,6 +1,5 @@
-// Package inputs makes one JSON Schema of an input, however it is declared. Agents,
-// Workflows, approval nodes and request tools declare what they are given in the
-// same shape: a schema, or a list of fields.
+// Package inputs makes one JSON Schema of an input, in any form of declaration. Agents, Workflows, approval nodes and
+// request tools declare their input in the same way: a schema, or a list of fields.
 package inputs
 
 import (
@@ -12,8 +11,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/shared/schema"
 )
 
-// types are the schemas of the types of fields. Providers refuse a list that says
-// nothing of its items.
+// types are the schemas of the types of fields. Providers refuse a list without a schema of its items.
 var types = map[v1alpha1.FieldType]json.RawMessage{
 	"":                    json.RawMessage(`{"type":"string"}`),
 	v1alpha1.FieldString:  json.RawMessage(`{"type":"string"}`),
@@ -24,8 +22,7 @@ var types = map[v1alpha1.FieldType]json.RawMessage{
 	v1alpha1.FieldObject:  json.RawMessage(`{"type":"object"}`),
 }
 
-// Schema returns the JSON Schema of an input, compact. An input that Check reports
-// has a schema of as much of it as could be read.
+// Schema returns the JSON Schema of an input, compact. For an input with errors it returns a schema of the valid part.
 func Schema(in *v1alpha1.Input) json.RawMessage {
 	if in == nil {
 		return Object(nil, nil)
@@ -71,8 +68,7 @@ func typeOf(f v1alpha1.Field) json.RawMessage {
 	return types[f.Type]
 }
 
-// Check returns an error for the first thing that makes an input invalid, with its
-// path, which begins with at.
+// Check returns an error for the first error in an input, with its path, which begins with at.
 func Check(at string, in *v1alpha1.Input) error {
 	if in == nil {
 		return nil

@@ -1,5 +1,5 @@
-// Package listprices knows the list prices of well-known models, so that the cost of a Run is not
-// unknown only because nobody entered prices.
+// Package listprices has the list prices of well-known models, so that the cost of a Run is known even if no user
+// entered prices.
 package listprices
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// Known is what is known of the prices of a Model.
+// Known are the known prices of a Model.
 type Known struct {
 	// Prices are nil if they are unknown.
 	Prices *task.Prices
@@ -34,8 +34,8 @@ var defaults = map[v1alpha1.Provider]string{
 	v1alpha1.ProviderKimi:       "https://api.moonshot.ai",
 }
 
-// hosts are the providers of the catalog by their hosts. Other hosts that serve a model under the
-// same name have prices of their own.
+// hosts are the providers of the catalog by their hosts. Other hosts that serve a model under the same name have their
+// own prices.
 var hosts = map[string][]string{
 	"api.openai.com":                    {"openai"},
 	"api.anthropic.com":                 {"anthropic"},
@@ -85,7 +85,7 @@ func Sellers(m v1alpha1.ModelSpec) []string {
 	}
 }
 
-// isOpenWeights reports whether a model of OpenAI is sold by others alone, each at prices of its own.
+// isOpenWeights reports whether a model of OpenAI is sold only by other providers, at their own prices.
 func isOpenWeights(model string) bool { return strings.HasPrefix(strings.ToLower(model), "gpt-oss-") }
 
 // Of returns the prices of a Model: its own, those of the override in force, or those of the catalog. An
@@ -129,8 +129,8 @@ func Names(m v1alpha1.ModelSpec) ([]string, *v1alpha1.PriceList) {
 
 var errOrder = errors.New("not above the tier before")
 
-// ForRunner returns prices as the runner computes with them. An error begins with the path of the
-// field, and says what to write.
+// ForRunner returns prices in the form for the runner. An error begins with the path of the field, and describes what
+// to write.
 func ForRunner(p *v1alpha1.Prices) (*task.Prices, error) {
 	tier, err := forRunner("", v1alpha1.PriceTier{Input: p.Input, Output: p.Output, CacheRead: p.CacheRead, CacheWrite: p.CacheWrite})
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// An Override is a list of an installation, whose rows replace those of the catalog and add to them.
+// An Override is a list of an installation. Its rows replace rows of the catalog or add to them.
 type Override struct {
 	list v1alpha1.PriceList
 	rows map[rowKey]overrideRow
@@ -59,8 +59,8 @@ var (
 	errUnread   = errors.New("the list of prices cannot be read")
 )
 
-// ParseOverride reads a list of prices in YAML. An error names the row and the field, and says what to
-// write. The source is what status.priceSource of a Model shows.
+// ParseOverride parses a list of prices in YAML. An error names the row and the field, and describes what to write. The
+// source is shown in status.priceSource of a Model.
 func ParseOverride(data []byte, source string) (*Override, error) {
 	var file overrideFile
 	if err := yaml.UnmarshalStrict(data, &file); err != nil {
@@ -81,7 +81,7 @@ func ParseOverride(data []byte, source string) (*Override, error) {
 	return o, nil
 }
 
-// yamlProblem returns what an error of YAML says, without the names of libraries.
+// yamlProblem returns the message of a YAML error, without the names of libraries.
 func yamlProblem(err error) string {
 	text := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
 	return strings.TrimPrefix(strings.TrimPrefix(text, "error unmarshaling JSON: "), "while decoding JSON: ")
@@ -128,7 +128,7 @@ func (o *Override) add(at int, raw json.RawMessage) error {
 // maxTiers is the bound of the API.
 const maxTiers = 4
 
-// fieldProblem says which field of a row is wrong, and what to write.
+// fieldProblem returns which field of a row is wrong, and what to write.
 func fieldProblem(err error) string {
 	if wrong, is := errors.AsType[*json.UnmarshalTypeError](err); is {
 		advice := "write a text, for example 3USD for a price"
@@ -179,7 +179,7 @@ func Reject(err error) {
 	current.Store(next)
 }
 
-// Problem returns why the last list of the installation is not used; empty: it is, or there is none.
+// Problem returns why the last list of the installation is not used; empty: it is used, or there is none.
 func Problem() string {
 	if now := current.Load(); now != nil {
 		return now.problem

@@ -28,7 +28,7 @@ type Reader func(ctx context.Context, key types.NamespacedName, into Object) err
 func OfAgent(ctx context.Context, read Reader, agent *v1alpha1.Agent) (snapshot.Objects, error) {
 	o := snapshot.Objects{Agents: map[string]*v1alpha1.Agent{agent.Name: agent}}
 	agents, models, toolsets := snapshot.AgentsOf(agent.Spec), snapshot.ModelsOf(agent.Spec), snapshot.ToolsetsOf(agent.Spec)
-	// One more than are allowed is enough to know that there are too many.
+	// One more than the allowed number is enough to detect too many.
 	for len(agents) > 0 && len(o.Agents) <= snapshot.MaxAgents+1 {
 		name := agents[0]
 		agents = agents[1:]
@@ -57,8 +57,7 @@ func OfAgent(ctx context.Context, read Reader, agent *v1alpha1.Agent) (snapshot.
 	return o, err
 }
 
-// readRunAgents adds the Agents to which others delegate in child Runs, and nothing to which
-// these refer.
+// readRunAgents adds the Agents to which others delegate in child Runs, without the objects to which these refer.
 func readRunAgents(ctx context.Context, read Reader, namespace string, agents map[string]*v1alpha1.Agent) error {
 	var names []string
 	for _, a := range agents {

@@ -8,7 +8,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
-// A bedrockModel is what the ID or ARN of a model says at Amazon Bedrock.
+// A bedrockModel has the facts in the ID or ARN of a model at Amazon Bedrock.
 type bedrockModel struct {
 	region  string // of the ARN; empty: it is an ID
 	profile string // the area of an inference profile, for example eu; empty: it is no profile
@@ -52,8 +52,8 @@ func readBedrockModel(modelID string) bedrockModel {
 	return m
 }
 
-// bedrockWarnings returns that a model of Bedrock has another API than that which is spoken, and that its
-// profile or ARN is of another region. An endpoint of the Model may be a gateway with names of its own.
+// bedrockWarnings warns that a model of Bedrock has another API than the configured one, or that its profile or ARN
+// belongs to another region. If the Model has an endpoint, that may be a gateway with other names.
 func bedrockWarnings(spec v1alpha1.ModelSpec) []string {
 	if spec.Provider != v1alpha1.ProviderBedrock || spec.Bedrock == nil || spec.Endpoint != "" {
 		return nil
@@ -77,8 +77,7 @@ func bedrockWarnings(spec v1alpha1.ModelSpec) []string {
 	return out
 }
 
-// isOfOtherArea reports whether a region is in an area that has inference profiles of its own, and not in
-// this one.
+// isOfOtherArea reports whether a region is in an area with its own inference profiles, other than this one.
 func isOfOtherArea(region string, area []string) bool {
 	isIn := func(beginning string) bool {
 		return strings.HasPrefix(region, beginning) && (beginning != "us-" || !strings.HasPrefix(region, "us-gov-"))

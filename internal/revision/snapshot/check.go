@@ -25,7 +25,7 @@ import (
 
 const maxExtra = 4 << 10
 
-// CheckModel finds what the schema of a Model cannot: a *NotReadyError, or nil.
+// CheckModel returns an error that the schema of a Model cannot find, as a *NotReadyError, or nil.
 func CheckModel(m *v1alpha1.Model, models map[string]*v1alpha1.Model) *NotReadyError {
 	if p := CheckKept(m); p != nil {
 		return p
@@ -75,10 +75,10 @@ func checkInference(p *v1alpha1.Inference) *NotReadyError {
 	return nil
 }
 
-// Warnings returns what is likely wrong in an Agent that is Ready: a reference in the
-// instructions that is written in the syntax of another tool, {{ x }} or $(params.x), rules of
-// the policy that never decide or cannot be decided, inference that contradicts what is documented of
-// its Models, limits that contradict each other, and a limit of memory that no runner starts with.
+// Warnings returns likely mistakes in an Agent that is Ready: a reference in the instructions in the syntax of another
+// tool, {{ x }} or $(params.x), rules of the policy that never decide or cannot be decided, inference that contradicts
+// the documentation of its Models. It also finds limits that contradict each other, and a memory limit with which no
+// runner starts.
 func Warnings(a *v1alpha1.Agent, o Objects) []string {
 	var out []string
 	if w := template.ForeignWarning("spec.instructions", a.Spec.Instructions); w != "" {
@@ -91,8 +91,8 @@ func Warnings(a *v1alpha1.Agent, o Objects) []string {
 	return append(append(out, LimitWarnings("spec.limits", a.Spec.Limits.Limits)...), memoryWarnings(a.Spec.PodTemplate)...)
 }
 
-// check finds what keeps an Agent, with all that it reaches, from being run. It
-// returns the others that it reaches, in the order of their names.
+// check returns why an Agent, with all objects that it refers to, cannot run, or nil. It returns the other Agents that
+// it can call in its pod, by name.
 func check(agent *v1alpha1.Agent, o Objects) ([]*v1alpha1.Agent, *NotReadyError) {
 	if p := checkOne(agent, o); p != nil {
 		return nil, p
@@ -129,8 +129,8 @@ func checkOther(agent, other *v1alpha1.Agent, o Objects) *NotReadyError {
 	return checkPlace(agent, other)
 }
 
-// checkImage holds an Agent that works in the pod of another to its runner: an
-// image of its own would bring tools and models that are not there.
+// checkImage checks that an Agent that works in the pod of another has the same runner image: its own image could bring
+// tools and models that the pod lacks.
 func checkImage(agent, other *v1alpha1.Agent) *NotReadyError {
 	wanted := runnerImage(other.Spec)
 	if wanted == "" || wanted == runnerImage(agent.Spec) {
@@ -197,7 +197,7 @@ func checkOne(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 	return checkCalls(agent, o)
 }
 
-// checkCalls checks what an Agent may call, and what is said of its calls.
+// checkCalls checks which tools an Agent may call, and the rules for its calls.
 func checkCalls(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 	if p := checkNames(agent.Spec.Tools); p != nil {
 		return p
@@ -214,8 +214,7 @@ func checkCalls(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 	return checkHooks(agent.Spec)
 }
 
-// checkUse checks a Model that an Agent names, and those that answer in its
-// place.
+// checkUse checks a Model that an Agent names, and its fallbacks.
 func checkUse(agent *v1alpha1.Agent, model, field string, o Objects) *NotReadyError {
 	if o.Models[model] == nil {
 		return &NotReadyError{v1alpha1.ReasonNotFound, fmt.Sprintf("Model %q not found in namespace %s; create it, or name another in %s", model, agent.Namespace, field)}
@@ -263,8 +262,7 @@ func checkSchema(s runtime.RawExtension, field string) *NotReadyError {
 	return nil
 }
 
-// checkPrices looks for Models without prices where cost is limited: a limit
-// that cannot be counted is none.
+// checkPrices finds Models without prices if cost is limited: such a limit could not be enforced.
 func checkPrices(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 	if agent.Spec.Limits.Cost == nil {
 		return nil
@@ -281,8 +279,7 @@ func checkPrices(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 	return nil
 }
 
-// unpriced is the first Model that an Agent uses, or a fallback of one, without
-// prices; empty: there is none.
+// unpriced returns the first Model without prices that an Agent uses, directly or as a fallback, or an empty name.
 func unpriced(agent *v1alpha1.Agent, o Objects) string {
 	for _, use := range ModelsOf(agent.Spec) {
 		for _, name := range chain(use, o) {
@@ -315,7 +312,7 @@ const (
 // bareDigest is a name that registries take for the ID of an image.
 var bareDigest = regexp.MustCompile(`^[a-f0-9]{64}$`)
 
-// imageProblem returns why a text is no image reference, and what to write; empty: it is one.
+// imageProblem returns why a text is not an image reference, and what to write; empty: it is one.
 func imageProblem(image string) string {
 	if imageName.MatchString(image) && !bareDigest.MatchString(image) {
 		return ""
@@ -367,8 +364,7 @@ func checkRoutes(routes []v1alpha1.Route) *NotReadyError {
 	return &NotReadyError{v1alpha1.ReasonInvalid, task.Cut(fmt.Sprintf("%s: %v", path, wrong), task.MaxMessage)}
 }
 
-// CheckToolset says what keeps a Toolset from being Ready, if anything: whether
-// its server answers only a Run can tell.
+// CheckToolset returns why a Toolset is not Ready, or nil. Only a Run can find out whether its server answers.
 func CheckToolset(t *v1alpha1.Toolset) *NotReadyError {
 	if p := CheckKept(t); p != nil {
 		return p
@@ -391,7 +387,7 @@ func CheckToolset(t *v1alpha1.Toolset) *NotReadyError {
 	return nil
 }
 
-// InputSchemaOf is the schema of what an Agent of a Snapshot is given.
+// InputSchemaOf returns the schema of the input of an Agent in a Snapshot.
 func InputSchemaOf(agent task.Agent) json.RawMessage {
 	if len(agent.InputSchema) == 0 {
 		return defaultInput
@@ -412,7 +408,7 @@ func CheckTemplate(text, agent string, input json.RawMessage) error {
 	return err
 }
 
-// NoInput says that an Agent declares no input, and what to do.
+// NoInput is the message that an Agent declares no input, with what to do.
 func NoInput(agent string) string {
 	return fmt.Sprintf("Agent %s declares no input: add spec.input to it", agent)
 }

@@ -14,8 +14,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// checkPolicy compiles what an Agent says of its calls, as the runner will: the
-// rules, and behind them the approvals of its tools.
+// checkPolicy compiles the policy of an Agent as the runner will: the rules, followed by the approvals of its tools.
 func checkPolicy(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 	if len(agent.Spec.Policy) == 0 && !needsApproval(agent.Spec) {
 		return nil
@@ -47,8 +46,8 @@ func checkPolicy(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 	return nil
 }
 
-// PolicyProblems returns what is wrong with each rule of an Agent, and with the approval of each tool. The
-// Agent is not Ready because of the first.
+// PolicyProblems returns the errors in the rules of an Agent, and in the approvals of its tools. The first makes the
+// Agent not Ready.
 func PolicyProblems(agent *v1alpha1.Agent, o Objects) []string {
 	kinds, p := toolKinds(agent, o)
 	if p != nil {
@@ -82,8 +81,8 @@ func policyProblems(agent *v1alpha1.Agent, o Objects, kinds policy.ToolKinds) ([
 	return wrong, nil
 }
 
-// ruleErrors returns what is wrong with each rule: that it names a tool as it was called before, also of an
-// Agent with a runner image of its own, or that it cannot be compiled as the runner will.
+// ruleErrors returns the error of each rule: that it uses a former name of a tool, also for an Agent with its own
+// runner image, or that it does not compile.
 func ruleErrors(rules []policy.Rule, kinds policy.ToolKinds, former []policy.Former) []*policy.Error {
 	wrong := make([]*policy.Error, len(rules)+1) // with a rule too many
 	_, err := policy.Compile(rules, kinds)
@@ -114,7 +113,7 @@ func errorsOf(err error) []*policy.Error {
 	return nil
 }
 
-// toolNames are the names of the tools of an Agent, and of those that it may reach.
+// toolNames returns the names of the tools of an Agent, and of the Agents that it can call.
 func toolNames(agent *v1alpha1.Agent, o Objects) ([]string, *NotReadyError) {
 	others, p := reachableAgents(agent, o)
 	names := slices.Clone(task.ToolsOfEveryAgent)
@@ -140,13 +139,12 @@ func approvalOf(t v1alpha1.Tool, o Objects) policy.Rule {
 	return policy.Rule{Name: describe(t), Tools: callable(t, o), When: t.Approval.When, Answer: policy.Ask}
 }
 
-// approvalMessage says what is wrong with the rule of an entry of spec.tools.
+// approvalMessage describes the error in the approval of an entry of spec.tools.
 func approvalMessage(t v1alpha1.Tool, err error) string {
 	return fmt.Sprintf("spec.tools: approval of %s: %s", describe(t), strings.TrimPrefix(first(err), fmt.Sprintf("rule 1 %q: ", describe(t))))
 }
 
-// deadRules says which rules never decide, because one before them decides about every call;
-// empty: there are none.
+// deadRules describes which rules never decide, because an earlier one decides every call; empty: there are none.
 func deadRules(spec v1alpha1.AgentSpec) string {
 	i := slices.IndexFunc(spec.Policy, func(r v1alpha1.PolicyRule) bool {
 		when := strings.TrimSpace(r.When)
@@ -168,7 +166,7 @@ func deadRules(spec v1alpha1.AgentSpec) string {
 	return fmt.Sprintf("spec.policy: rule %q decides about every call, so these never do: %s. Give it a when, or move it to the end", spec.Policy[i].Name, strings.Join(dead, ", "))
 }
 
-// idleRules says which rules are true for no tool, or read an argument that no tool has.
+// idleRules describes which rules are true for no tool, or read an argument that no tool has.
 func idleRules(agent *v1alpha1.Agent, o Objects) []string {
 	kinds, p := toolKinds(agent, o)
 	if p != nil || len(agent.Spec.Policy) == 0 && !needsApproval(agent.Spec) {
@@ -203,7 +201,7 @@ func invalidPolicy(message string) *NotReadyError {
 	return &NotReadyError{v1alpha1.ReasonInvalid, task.Cut(message, task.MaxMessage)}
 }
 
-// first is the first of what is wrong with rules, and where.
+// first returns the first of joined errors of rules, with its place.
 func first(err error) string {
 	if one, is := errors.AsType[*policy.Error](err); is {
 		return one.Error()
@@ -211,11 +209,9 @@ func first(err error) string {
 	return err.Error()
 }
 
-// toolKinds are the tools that rules of an Agent may name: its own and those of
-// the Agents that it may reach, whose calls must pass its policy too, but not finish
-// and reject: a Run can always end. A runner of
-// one's own may bring tools that are not listed, so there rules name what they
-// like.
+// toolKinds returns the tools that rules of an Agent may name: its own and those of the Agents that it can call, whose
+// calls must pass its policy too, but not finish and reject, because a Run must always be able to end. A custom runner
+// may have tools that are not listed, so its rules may name any tool.
 func toolKinds(agent *v1alpha1.Agent, o Objects) (policy.ToolKinds, *NotReadyError) {
 	if runnerImage(agent.Spec) != "" {
 		return nil, nil
@@ -246,7 +242,7 @@ func addKind(kinds policy.ToolKinds, name string, kind policy.Kind) {
 	}
 }
 
-// kindsOf are what rules may ask of the tools of one entry of an Agent.
+// kindsOf returns the kinds of the tools of one entry of an Agent, for rules.
 func kindsOf(t v1alpha1.Tool, by *v1alpha1.Agent, o Objects) policy.ToolKinds {
 	kinds := policy.ToolKinds{}
 	kind := policy.Plain
@@ -282,8 +278,8 @@ func kindOfAgent(a *v1alpha1.Agent) policy.Kind {
 	return kindOfInput(a.Spec.Input)
 }
 
-// kindOfInput returns the kind of a tool by the input that it declares; nil: none. A
-// schema can name arguments in several ways, and all of them write the name.
+// kindOfInput returns the kind of a tool with a declared input, or nil. A schema can name arguments in several ways,
+// all of which contain the name.
 func kindOfInput(in *v1alpha1.Input) policy.Kind {
 	if in == nil {
 		return policy.Other
@@ -297,8 +293,8 @@ func kindOfInput(in *v1alpha1.Input) policy.Kind {
 	return policy.Other
 }
 
-// callable are the names by which a model calls a tool. What an MCP server
-// offers is not known here: an asterisk stands for it.
+// callable returns the names by which a model calls a tool. The tools of an MCP server are not known here: an asterisk
+// represents them.
 func callable(t v1alpha1.Tool, o Objects) []string {
 	if t.Toolset == "" {
 		return namesOf(t)
@@ -315,9 +311,9 @@ func callable(t v1alpha1.Tool, o Objects) []string {
 	return out
 }
 
-// argumentsOf are the arguments of the tools that rules of an Agent may name: of built-ins, and of
-// tools whose input is declared as fields. A schema can allow others, and a tool that two Agents
-// know by one name may have those of either: such arguments are not known.
+// argumentsOf returns the known arguments of tools for the rules of an Agent: those of built-ins, and of tools whose
+// input is declared as fields. A schema can allow others, and two Agents may have different tools of one name: then the
+// arguments are not known.
 func argumentsOf(agent *v1alpha1.Agent, o Objects) policy.Arguments {
 	others, _ := reachableAgents(agent, o)
 	known := policy.Arguments{}
@@ -332,7 +328,7 @@ func argumentsOf(agent *v1alpha1.Agent, o Objects) policy.Arguments {
 	return known
 }
 
-// addArguments adds the arguments of a tool; nil: they are not known.
+// addArguments adds the arguments of a tool; nil: not known.
 func addArguments(known policy.Arguments, name string, names []string) {
 	before, seen := known[name]
 	if names == nil || seen && before == nil {
@@ -342,7 +338,7 @@ func addArguments(known policy.Arguments, name string, names []string) {
 	known[name] = append(append([]string{}, before...), names...)
 }
 
-// argumentsOfTool are the known arguments of the tools of one entry of an Agent.
+// argumentsOfTool returns the known arguments of the tools of one entry of an Agent.
 func argumentsOfTool(t v1alpha1.Tool, by *v1alpha1.Agent, o Objects) policy.Arguments {
 	known := policy.Arguments{}
 	switch set := o.Toolsets[string(t.Toolset)]; {
@@ -360,8 +356,7 @@ func argumentsOfTool(t v1alpha1.Tool, by *v1alpha1.Agent, o Objects) policy.Argu
 	return known
 }
 
-// fieldsOf are the names of the fields of an input, or without one those of others; nil: it has a
-// schema.
+// fieldsOf returns the names of the fields of an input or, without an input, the others; nil: it has a schema.
 func fieldsOf(in *v1alpha1.Input, others ...string) []string {
 	if in == nil {
 		return append([]string{}, others...)

@@ -12,11 +12,10 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// separator stands between the name of a Toolset and those of its tools.
+// separator separates the name of a Toolset from the names of its tools.
 const separator = "__"
 
-// checkNames looks for two tools of one name. Names that differ in case alone
-// are one: models mix them up.
+// checkNames finds two tools with one name. Names that differ only in case count as equal, because models confuse them.
 func checkNames(tools []v1alpha1.Tool) *NotReadyError {
 	taken := map[string]string{}
 	for _, name := range task.ToolsOfEveryAgent {
@@ -34,8 +33,8 @@ func checkNames(tools []v1alpha1.Tool) *NotReadyError {
 	return checkPrefixes(tools)
 }
 
-// checkPrefixes looks for tools whose names begin as those of a Toolset do: what
-// the Toolset offers is not known here, so the names are its own.
+// checkPrefixes finds tools whose names begin like those of a Toolset. The tools of the Toolset are not known here, so
+// all names with its prefix are reserved for it.
 func checkPrefixes(tools []v1alpha1.Tool) *NotReadyError {
 	for _, set := range tools {
 		prefix := string(set.Toolset) + separator
@@ -50,9 +49,8 @@ func checkPrefixes(tools []v1alpha1.Tool) *NotReadyError {
 	return nil
 }
 
-// checkRunAgents looks for the Agents that one gives work to in Runs of their own.
-// They need not be Ready, for their Runs wait; but what they are given must be
-// known, because it is in the description that the model reads.
+// checkRunAgents checks the Agents to which an Agent delegates in child Runs. They need not be Ready, because their
+// Runs wait; but their input must be known, because it is in the description for the model.
 func checkRunAgents(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 	for _, name := range RunAgentsOf(agent.Spec) {
 		found := o.agent(agent, name)
@@ -66,10 +64,9 @@ func checkRunAgents(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 	return nil
 }
 
-// checkHooks looks for hooks of tools that the agent does not have: such a hook
-// would never be called, without an error. A custom runner may have tools that are not
-// listed, but none that is called as a listed tool was before: names that differ in case
-// alone are one.
+// checkHooks finds hooks for tools that the agent does not have: such a hook would never be called, without an error. A
+// custom runner may have tools that are not listed, but none with a former name of a listed tool; names that differ
+// only in case count as equal.
 func checkHooks(spec v1alpha1.AgentSpec) *NotReadyError {
 	there := slices.Clone(task.ToolsOfEveryAgent)
 	for _, t := range spec.Tools {
@@ -86,8 +83,8 @@ func checkHooks(spec v1alpha1.AgentSpec) *NotReadyError {
 	return nil
 }
 
-// missingTool says what to write in place of a tool that an agent does not have; empty: it has the tool,
-// or may have it.
+// missingTool returns what to write instead of a tool that an agent does not have; empty: it has the tool, or may have
+// it.
 func missingTool(spec v1alpha1.AgentSpec, there []string, name string, mayHaveOthers bool) string {
 	is, was := task.Renamed(name)
 	switch {
@@ -100,7 +97,7 @@ func missingTool(spec v1alpha1.AgentSpec, there []string, name string, mayHaveOt
 	return ""
 }
 
-// namesOf are the names by which a model knows a tool.
+// namesOf returns the names by which a model calls a tool.
 func namesOf(t v1alpha1.Tool) []string {
 	switch {
 	case t.Builtin != "":
@@ -129,15 +126,14 @@ func describe(t v1alpha1.Tool) string {
 	return "custom " + t.Custom
 }
 
-// ofToolset says whether a tool may be one of a Toolset of the agent: what a
-// server offers is not known here.
+// ofToolset reports whether a tool can belong to a Toolset of the agent, whose tools are not known here.
 func ofToolset(spec v1alpha1.AgentSpec, name string) bool {
 	return slices.ContainsFunc(spec.Tools, func(t v1alpha1.Tool) bool {
 		return t.Toolset != "" && strings.HasPrefix(name, string(t.Toolset)+separator)
 	})
 }
 
-// Most are the limits that a Run may lower. 0 means that there is no limit.
+// Most are the limits that a Run may lower. 0 means no limit.
 type Most struct {
 	task.Limits
 	Pending, Deadline time.Duration
@@ -218,8 +214,8 @@ func CheckLimits(l *v1alpha1.Limits, most Most, of string) *NotReadyError {
 	return &NotReadyError{v1alpha1.ReasonMisconfigured, fmt.Sprintf("%s. A Run only lowers limits: write at most that, or raise the limits of the %s", strings.Join(above, "; "), kind)}
 }
 
-// CheckCost returns an error if a Run limits its cost and one of its Models has no prices, otherwise nil: a
-// limit that cannot be counted is none.
+// CheckCost returns an error if a Run limits its cost and one of its Models has no prices, otherwise nil: such a limit
+// could not be enforced.
 func CheckCost(l *v1alpha1.Limits, models []task.Model) *NotReadyError {
 	if l == nil || microUSD(l.Cost) == 0 {
 		return nil
@@ -249,8 +245,7 @@ func checkToolsets(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 	return nil
 }
 
-// checkSandbox looks for tools that need a sandbox where there is none, and for
-// more Toolsets than one pod holds.
+// checkSandbox finds tools that need a sandbox if there is none, and more Toolsets than one pod can have.
 func checkSandbox(agent *v1alpha1.Agent, others []*v1alpha1.Agent, o Objects) *NotReadyError {
 	if names := toolsetNames(agent, others); len(names) > MaxToolsets {
 		return &NotReadyError{v1alpha1.ReasonTooLarge, fmt.Sprintf("It and the Agents that it may reach name %d Toolsets; at most %d fit one pod. Remove some from spec.tools", len(names), MaxToolsets)}
@@ -283,8 +278,8 @@ func sayTool(t v1alpha1.Tool) string {
 	return "The tool " + string(t.Builtin)
 }
 
-// checkPlace holds an Agent that works in the pod of another to its sandbox and
-// its files: a pod has one of each.
+// checkPlace checks that an Agent that works in the pod of another has the same sandbox and files: a pod has one of
+// each.
 func checkPlace(agent, other *v1alpha1.Agent) *NotReadyError {
 	refuse := func(what, remedy string) *NotReadyError {
 		return &NotReadyError{v1alpha1.ReasonNotReady, fmt.Sprintf("Agent %q wants %s, but would work in the pod of this one; %s", other.Name, what, remedy)}

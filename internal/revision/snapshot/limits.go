@@ -19,8 +19,7 @@ const (
 	defaultWait     = 7 * 24 * time.Hour
 )
 
-// LimitsOf are the limits of an Agent, in units to compute with: what it says,
-// else the defaults.
+// LimitsOf returns the limits of an Agent, as integers, with defaults.
 func LimitsOf(l v1alpha1.AgentLimits) task.Limits {
 	out := task.Limits{
 		Steps:           defaultSteps,
@@ -38,8 +37,7 @@ func LimitsOf(l v1alpha1.AgentLimits) task.Limits {
 	return out
 }
 
-// Lower is limits as a Run lowers them. Where it sets one higher, that changes
-// nothing.
+// Lower returns limits lowered by those of a Run. A higher limit of the Run has no effect.
 func Lower(limits task.Limits, l v1alpha1.Limits) task.Limits {
 	each(&limits, l, func(had, said int64) int64 {
 		if had == 0 {
@@ -65,7 +63,7 @@ func ModelOutage(l task.Limits) time.Duration {
 	return time.Duration(*l.ModelOutageSeconds) * time.Second
 }
 
-// each changes the limits that are said and for which 0 means none.
+// each changes limits that are set and for which 0 means none.
 func each(to *task.Limits, l v1alpha1.Limits, change func(had, said int64) int64) {
 	for _, f := range []struct {
 		to   *int64
@@ -116,7 +114,7 @@ func microUSD(m *v1alpha1.Money) int64 {
 	return n
 }
 
-// outage returns seconds of which 0 is a value too; nil: none were said.
+// outage returns a duration in seconds, which may be 0; nil: it is not set.
 func outage(d *v1alpha1.Duration) *int64 {
 	if d == nil {
 		return nil

@@ -10,8 +10,8 @@ import (
 // stored before may have it.
 type replacedField struct {
 	field, by string // their paths
-	// write is what to write in place of the value; empty: the object does not have the field, or it has
-	// the default of before, which the schema filled in, and which says nothing.
+	// write is what to write instead of the value; empty: the object does not have the field, or it has the former
+	// default, which the schema filled in.
 	write string
 }
 
@@ -45,7 +45,7 @@ func replacedInModel(spec v1alpha1.ModelSpec) []replacedField {
 	}
 }
 
-// instead returns what to write in place of a value, in the format.
+// instead returns what to write instead of a value, in the format.
 func instead(format, value, standard string) string {
 	if value == "" || value == standard {
 		return ""

@@ -29,20 +29,20 @@ func HashOf(configMap metav1.Object) string {
 	return configMap.GetAnnotations()[v1alpha1.AnnotationRevisionHash]
 }
 
-// RunnerKey is the key of what the runner reads.
+// RunnerKey is the key with the data for the runner.
 const RunnerKey = runnerKey
 
-// maxBytes is the most that a revision may have: a ConfigMap holds 1 MiB.
+// maxBytes is the maximum size of a revision: a ConfigMap holds 1 MiB.
 const maxBytes = 900 << 10
 
 // A Revision is an immutable copy of an Agent with everything that it refers to.
 type Revision struct {
 	// Hash names the revision: it covers everything below.
 	Hash string
-	// Agent is what the operator makes a pod of.
+	// Agent is the data from which the operator makes pods.
 	Agent stored.Agent
-	// Runner is what the runner reads, RunnerHash its hash, Snapshot its content:
-	// the Agent and all that it may reach.
+	// Runner is the data for the runner, RunnerHash its hash, Snapshot its content: the Agent and everything that it
+	// refers to.
 	Runner     []byte
 	RunnerHash string
 	Snapshot   task.Snapshot
@@ -50,8 +50,7 @@ type Revision struct {
 	agent []byte
 }
 
-// agentOf is what is stored for the operator: the Agent, and the Toolsets that it and
-// the Agents in its pod name.
+// agentOf returns the data for the operator: the Agent, and the Toolsets that it and the Agents in its pod name.
 func agentOf(agent *v1alpha1.Agent, others []*v1alpha1.Agent, o Objects) stored.Agent {
 	toolsets := map[string]v1alpha1.ToolsetSpec{}
 	for _, name := range toolsetNames(agent, others) {
@@ -60,15 +59,15 @@ func agentOf(agent *v1alpha1.Agent, others []*v1alpha1.Agent, o Objects) stored.
 	return stored.AgentOf(agent.Name, agent.Spec, toolsets)
 }
 
-// A NotReadyError says why there is no revision, for a condition.
+// A NotReadyError is the reason why there is no revision, for a condition.
 type NotReadyError struct {
 	Reason, Message string
 }
 
 func (e *NotReadyError) Error() string { return e.Message }
 
-// Of makes the revision of an Agent with what it may reach. A *NotReadyError says
-// what is wrong with them.
+// Of makes the revision of an Agent with the objects that it refers to. A *NotReadyError describes what is wrong with
+// them.
 func Of(agent *v1alpha1.Agent, o Objects) (*Revision, error) {
 	others, problem := check(agent, o)
 	if problem != nil {
@@ -91,7 +90,7 @@ func Of(agent *v1alpha1.Agent, o Objects) (*Revision, error) {
 	return v, nil
 }
 
-// tooLarge says what takes the most room.
+// tooLarge returns an error that names the largest part.
 func tooLarge(size int, s task.Snapshot) *NotReadyError {
 	agents := append([]task.Agent{s.Agent}, s.Agents...)
 	bytes := func(a task.Agent) int {
@@ -133,25 +132,25 @@ func Name(hash string) string {
 }
 
 // ConfigMap is the revision as an object.
-func (v *Revision) ConfigMap(namespace string) *corev1.ConfigMap {
+func (r *Revision) ConfigMap(namespace string) *corev1.ConfigMap {
 	immutable := true
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace,
-			Name:      Name(v.Hash),
+			Name:      Name(r.Hash),
 			Labels: map[string]string{
 				"app.kubernetes.io/managed-by": "deckhand",
 				v1alpha1.LabelRevision:         "true",
-				v1alpha1.LabelAgent:            Label(v.Agent.Name),
+				v1alpha1.LabelAgent:            Label(r.Agent.Name),
 			},
-			Annotations: map[string]string{v1alpha1.AnnotationRevisionHash: v.Hash},
+			Annotations: map[string]string{v1alpha1.AnnotationRevisionHash: r.Hash},
 		},
 		Immutable: &immutable,
-		Data:      map[string]string{runnerKey: string(v.Runner), agentKey: string(v.agent)},
+		Data:      map[string]string{runnerKey: string(r.Runner), agentKey: string(r.agent)},
 	}
 }
 
-// Label is a name as a label's value: names may be longer than labels.
+// Label returns a name as the value of a label: names may be longer than labels.
 func Label(name string) string {
 	if len(name) <= 63 {
 		return name
@@ -159,9 +158,8 @@ func Label(name string) string {
 	return name[:54] + "-" + task.Hash([]byte(name))[:8]
 }
 
-// Read is the revision that a ConfigMap holds. The error is a
-// *[stored.UnsupportedError] if this operator does not understand it, and any other
-// if the content is not what the hash promises.
+// Read returns the revision in a ConfigMap. The error is a *[stored.UnsupportedError] if this operator cannot read it,
+// and any other if the content does not match the hash.
 func Read(cm *corev1.ConfigMap, want string) (*Revision, error) {
 	v := &Revision{
 		Hash:   want,
@@ -185,14 +183,14 @@ func Read(cm *corev1.ConfigMap, want string) (*Revision, error) {
 // MaxAgents is how many other Agents one may reach in its pod.
 const MaxAgents = 16
 
-// Objects are what an Agent may reach: everything of its namespace that it, or
-// something that it names, names. What is not in the maps does not exist.
+// Objects are the objects that an Agent refers to, directly or through others. An object that is not in the maps does
+// not exist.
 type Objects struct {
-	// Agents holds those that work in its pod, and those that one of them gives
-	// work to in Runs of their own: of these, nothing that they name.
+	// Agents has the Agents that work in its pod, and those to which one of them delegates in child Runs, without the
+	// objects that the latter name.
 	Agents map[string]*v1alpha1.Agent
 	Models map[string]*v1alpha1.Model
-	// Toolsets holds those that its Agents name.
+	// Toolsets has the Toolsets that its Agents name.
 	Toolsets map[string]*v1alpha1.Toolset
 }
 
@@ -237,7 +235,7 @@ func ToolsetsOf(spec v1alpha1.AgentSpec) []string {
 	return out
 }
 
-// ModelsOf are the Models that an Agent names, each once: its own first.
+// ModelsOf returns the Models that an Agent names, each once, its own first.
 func ModelsOf(spec v1alpha1.AgentSpec) []string {
 	out := []string{spec.Model}
 	for _, r := range spec.Routes {
@@ -248,8 +246,7 @@ func ModelsOf(spec v1alpha1.AgentSpec) []string {
 	return out
 }
 
-// chain is a Model and its fallbacks, by name, in the order in which they are
-// asked.
+// chain returns the names of a Model and its fallbacks, in the order in which they are called.
 func chain(name string, o Objects) []string {
 	out := []string{name}
 	if m := o.Models[name]; m != nil {
@@ -260,9 +257,8 @@ func chain(name string, o Objects) []string {
 	return out
 }
 
-// reachableAgents returns the Agents to which one may delegate in its pod, those that they
-// may, and so on, itself left out. They may be in a circle; more than are allowed are not
-// looked for.
+// reachableAgents returns the Agents to which an Agent can delegate in its pod, directly or through others, without
+// itself. There may be cycles; the search ends above the allowed number.
 func reachableAgents(agent *v1alpha1.Agent, o Objects) ([]*v1alpha1.Agent, *NotReadyError) {
 	by := map[string]string{agent.Name: ""} // who named it
 	next := []*v1alpha1.Agent{agent}
@@ -296,8 +292,7 @@ func way(by map[string]string, name string) string {
 	return strings.Join(out, " -> ")
 }
 
-// circle is a way along fallbacks that leads back to where it was, from a Model
-// on; empty: there is none.
+// circle returns a cycle of fallbacks that can be reached from a Model; empty: there is none.
 func circle(name string, models map[string]*v1alpha1.Model) []string {
 	var path []string
 	done := map[string]bool{} // no circle from here
@@ -323,15 +318,13 @@ func circle(name string, models map[string]*v1alpha1.Model) []string {
 	return path
 }
 
-// MaxInput is the most bytes of a Run's input. The schema of Run cannot bound what it does not
-// know the shape of.
+// MaxInput is the maximum size of a Run's input in bytes. The schema of Run cannot bound a value of unknown shape.
 const MaxInput = 16 << 10
 
-// maxNameShown is the most bytes of a name in a message, so that what to do fits behind it.
+// maxNameShown is the maximum length of a name in a message in bytes, so that the advice after it fits.
 const maxNameShown = 64
 
-// CheckRun finds why an Agent cannot do the work of a Run: a *NotReadyError with the reason with
-// which the Run ends, or nil.
+// CheckRun returns why an Agent cannot execute a Run: a *NotReadyError with the reason with which the Run ends, or nil.
 func CheckRun(run v1alpha1.RunSpec, agent task.Agent) *NotReadyError {
 	if p := CheckInputSize(run); p != nil {
 		return p
@@ -355,8 +348,8 @@ func CheckRun(run v1alpha1.RunSpec, agent task.Agent) *NotReadyError {
 	return nil
 }
 
-// undeclared returns the name of a value that nobody would read, because the Agent of the Run declares
-// no input and has only a prompt; empty: there is none.
+// undeclared returns the name of a value that would be ignored, because the Agent of the Run declares no input and has
+// only a prompt; empty: there is none.
 func undeclared(run v1alpha1.RunSpec, agent task.Agent) string {
 	var values map[string]json.RawMessage
 	if len(agent.InputSchema) > 0 || json.Unmarshal(inputOf(run), &values) != nil {
@@ -370,8 +363,7 @@ func undeclared(run v1alpha1.RunSpec, agent task.Agent) string {
 	return ""
 }
 
-// CheckInputSize bounds the input of a Run. The problem does not say how long it is, because the
-// operator does not keep an input that is longer.
+// CheckInputSize bounds the input of a Run. The message has no size, because the operator does not keep a longer input.
 func CheckInputSize(run v1alpha1.RunSpec) *NotReadyError {
 	if len(inputOf(run)) <= MaxInput {
 		return nil
@@ -379,7 +371,7 @@ func CheckInputSize(run v1alpha1.RunSpec) *NotReadyError {
 	return &NotReadyError{v1alpha1.ReasonTaskTooLarge, fmt.Sprintf("spec.input has more than %d bytes of JSON. Move long texts into files of the workspace", MaxInput)}
 }
 
-// inputOf returns the input of a Run, as JSON; empty: it has none.
+// inputOf returns the input of a Run as JSON, or an empty value.
 func inputOf(run v1alpha1.RunSpec) json.RawMessage {
 	if run.Input == nil {
 		return nil
@@ -387,8 +379,8 @@ func inputOf(run v1alpha1.RunSpec) json.RawMessage {
 	return run.Input.Raw
 }
 
-// wholeInput returns the whole input of a Run, with the defaults of its Agent. An Agent
-// that declares no input takes a prompt, and the Run's prompt is one.
+// wholeInput returns the whole input of a Run, with the defaults of its Agent. For an Agent that declares no input, the
+// Run's prompt is the input.
 func wholeInput(run v1alpha1.RunSpec, agent task.Agent) json.RawMessage {
 	values := map[string]json.RawMessage{}
 	if raw := inputOf(run); len(raw) > 0 {

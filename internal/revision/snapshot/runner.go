@@ -17,7 +17,7 @@ import (
 // defaultInput is the input of an Agent that has no schema for it.
 var defaultInput = json.RawMessage(`{"type":"object","required":["prompt"],"properties":{"prompt":{"type":"string"}}}`)
 
-// InputSchema returns the schema of what an Agent is given.
+// InputSchema returns the schema of the input of an Agent.
 func InputSchema(spec v1alpha1.AgentSpec) json.RawMessage {
 	if spec.Input == nil {
 		return defaultInput
@@ -60,8 +60,8 @@ func forRunner(agent *v1alpha1.Agent, others []*v1alpha1.Agent, o Objects) (task
 	return out, nil
 }
 
-// forImage is a Model as the runner image of an Agent reads it: one of the user's own may be built with
-// an older library, which knows neither tiers nor changes of prices.
+// forImage returns a Model in the form for the runner image of an Agent: a custom image may be built with an older
+// library, which supports neither tiers nor changes of prices.
 func forImage(agent *v1alpha1.Agent, m task.Model) task.Model {
 	if runnerImage(agent.Spec) != "" {
 		m.Prices = listprices.Dearest(m.Prices)
@@ -149,8 +149,8 @@ func compact(schema []byte) (json.RawMessage, error) {
 	return out.Bytes(), err
 }
 
-// defaultHookTimeout is in seconds. It is no default of the schema: those within
-// lists make every apply of an unchanged object change something.
+// defaultHookTimeout is in seconds. It is not a default of the schema, because defaults within lists make every apply
+// of an unchanged object change it.
 const defaultHookTimeout = 5
 
 func hookForRunner(h v1alpha1.Hook) task.Hook {
@@ -216,8 +216,8 @@ func modelForRunner(model *v1alpha1.Model) (task.Model, error) {
 	return m, err
 }
 
-// apiOf returns the API of a Model if it names one that is not the only or first of its provider;
-// empty: the runner decides. A runner of before does not know the field.
+// apiOf returns the API of a Model if it is not the only or first API of its provider; empty: the runner decides. Older
+// runners ignore the field.
 func apiOf(spec v1alpha1.ModelSpec) string {
 	switch {
 	case spec.Provider == v1alpha1.ProviderOpenAI, spec.Provider == v1alpha1.ProviderAzure, spec.API == v1alpha1.APIResponses:
@@ -226,7 +226,7 @@ func apiOf(spec v1alpha1.ModelSpec) string {
 	return ""
 }
 
-// formatOf returns the API in the form that runners of before know too.
+// formatOf returns the API in the field that older runners read.
 func formatOf(spec v1alpha1.ModelSpec) string {
 	isBoth := spec.Provider == v1alpha1.ProviderDeepSeek || spec.Provider == v1alpha1.ProviderKimi
 	if isBoth && spec.API == v1alpha1.APIMessages {
@@ -250,7 +250,7 @@ const (
 	defaultCommits   = 50
 )
 
-// NeedsSandbox says whether anything in a snapshot runs in a sandbox.
+// NeedsSandbox reports whether anything in a snapshot runs in a sandbox.
 func NeedsSandbox(s task.Snapshot) bool {
 	for _, a := range append([]task.Agent{s.Agent}, s.Agents...) {
 		for _, t := range a.Tools {
@@ -281,7 +281,7 @@ func sandboxForRunner(s *v1alpha1.Sandbox) *task.Sandbox {
 	return out
 }
 
-// sourceForRunner is what a workspace begins with.
+// sourceForRunner returns the initial content of a workspace.
 func sourceForRunner(w v1alpha1.Workspace) task.Source {
 	var out task.Source
 	if g := w.Git; g != nil {
@@ -369,7 +369,7 @@ func hostsForRunner(hosts []v1alpha1.Host) []string {
 	return out
 }
 
-// agent is one that another names, which may be itself.
+// agent returns an Agent that another names, which may be itself.
 func (o Objects) agent(by *v1alpha1.Agent, name string) *v1alpha1.Agent {
 	if name == by.Name {
 		return by
@@ -377,8 +377,7 @@ func (o Objects) agent(by *v1alpha1.Agent, name string) *v1alpha1.Agent {
 	return o.Agents[name]
 }
 
-// describeForRunner sets what the caller's model reads of an agent that works in a Run of
-// its own.
+// describeForRunner sets the description of an agent that works in a child Run, for the caller's model.
 func describeForRunner(t *task.Tool, agent *v1alpha1.Agent) {
 	t.Mode, t.Description = task.ModeRun, agent.Spec.Description
 	if agent.Spec.Input != nil {
@@ -389,15 +388,15 @@ func describeForRunner(t *task.Tool, agent *v1alpha1.Agent) {
 // MaxSecrets is how many Secrets a pod mounts.
 const MaxSecrets = 64
 
-// A Secret is what an agent uses of a Secret.
+// A Secret lists the keys of a Secret that an agent uses.
 type Secret struct {
 	Name string
-	// Keys are those that are mounted; Whole: all there are.
+	// Keys are the mounted keys; Whole: all keys are mounted.
 	Keys  []string
 	Whole bool
 }
 
-// Secrets are those that anything in a snapshot names, each once, by name.
+// Secrets returns the Secrets in a snapshot, each once, by name.
 func Secrets(s task.Snapshot) []Secret {
 	keys := map[string]map[string]bool{}
 	whole := ""

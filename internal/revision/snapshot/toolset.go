@@ -127,8 +127,8 @@ var openAIFormats = []v1alpha1.Provider{v1alpha1.ProviderOpenAI, v1alpha1.Provid
 // pathOfCall matches the path of one call of an API, which a Model's client adds to the endpoint.
 var pathOfCall = regexp.MustCompile(`(/openai/deployments/[^/]+)?/(chat/completions|completions|responses|messages)$`)
 
-// endpointWarnings returns what is likely wrong in the endpoint of a Model: it is the address of one
-// call, or a provider that is known serves its API at another path.
+// endpointWarnings returns likely mistakes in the endpoint of a Model: it is the address of one operation, or a known
+// provider serves its API at another path.
 func endpointWarnings(spec v1alpha1.ModelSpec) []string {
 	u, err := url.Parse(spec.Endpoint)
 	if err != nil || spec.Endpoint == "" || spec.Provider == v1alpha1.ProviderCustom {
@@ -150,8 +150,8 @@ func endpointWarnings(spec v1alpha1.ModelSpec) []string {
 	return []string{fmt.Sprintf("spec.endpoint: %s %s: write %s", (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String(), why, instead.String())}
 }
 
-// modelIDWarnings returns that the list of a provider lacks a model with this name, and has one with
-// a similar name with the same numbers: other numbers are those of a model that is newer than the list.
+// modelIDWarnings warns that the list of a provider lacks a model of this name, and has one of a similar name with the
+// same numbers. Other numbers mean that the model is newer than the list.
 func modelIDWarnings(spec v1alpha1.ModelSpec) []string {
 	names, list := listprices.Names(spec)
 	spec.Prices = nil

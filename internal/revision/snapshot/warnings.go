@@ -22,10 +22,9 @@ var keyedProviders = []v1alpha1.Provider{
 	v1alpha1.ProviderOpenAI, v1alpha1.ProviderAnthropic, v1alpha1.ProviderBedrock, v1alpha1.ProviderOpenRouter, v1alpha1.ProviderDeepSeek, v1alpha1.ProviderKimi,
 }
 
-// ModelWarnings returns what is likely wrong in a Model that is Ready: that it has no key for an
-// endpoint which requires one, that its endpoint is the pod of the Run or the address of one call, that
-// its name is not that of a known model or that of another region, or that the provider documents another
-// limit or level.
+// ModelWarnings returns likely mistakes in a Model that is Ready: a missing key for an endpoint that requires one, an
+// endpoint in the pod of the Run or at one operation, or the name of an unknown model or of another region. It also
+// finds limits and levels that differ from the documented ones.
 func ModelWarnings(spec v1alpha1.ModelSpec) []string {
 	var out []string
 	// A header may have another credential, and a proxy with another endpoint may add the key.
@@ -38,7 +37,7 @@ func ModelWarnings(spec v1alpha1.ModelSpec) []string {
 	return slices.Concat(out, endpointWarnings(spec), modelIDWarnings(spec), bedrockWarnings(spec), factWarnings(spec))
 }
 
-// loopbackHost returns the host of a URL if it is the machine itself, otherwise nothing.
+// loopbackHost returns the host of a URL if it is the machine itself, or an empty text.
 func loopbackHost(endpoint string) string {
 	u, err := url.Parse(endpoint)
 	if err != nil {
@@ -86,7 +85,7 @@ func NodeLimitWarnings(node v1alpha1.Limits, whole v1alpha1.WorkflowLimits) []st
 	return out
 }
 
-// shown is a value as a manifest has it; empty: it has none.
+// shown returns a value in the form of a manifest, or an empty text.
 func shown[T any](value *T) string {
 	if value == nil {
 		return ""
@@ -94,8 +93,8 @@ func shown[T any](value *T) string {
 	return fmt.Sprint(*value)
 }
 
-// leastMemory is the least limit of memory for a runner: a long Run takes half of it
-// (docs/performance.md), and the container runtime needs some to start a container.
+// leastMemory is the smallest sensible memory limit of a runner: a long Run takes half of it (docs/performance.md), and
+// the container runtime needs some to start a container.
 var leastMemory = resource.MustParse("64Mi")
 
 // memoryWarnings returns that the runner of an Agent has less memory than it needs.
@@ -110,8 +109,8 @@ func memoryWarnings(t *v1alpha1.PodTemplate) []string {
 	return []string{fmt.Sprintf("spec.podTemplate.resources: the limit of memory %s is less than a runner needs: write %s or more", limit.String(), leastMemory.String())}
 }
 
-// factWarnings returns which settings of a Model contradict what its provider documents of it. The
-// table may be older than the model, so they do not make the Model not Ready.
+// factWarnings returns which settings of a Model contradict the documentation of its provider. The table may be older
+// than the model, so they do not make the Model not Ready.
 func factWarnings(spec v1alpha1.ModelSpec) []string {
 	out := answerWarnings("spec.maxOutputTokens", spec.MaxOutputTokens, spec, "")
 	if spec.Inference != nil {
@@ -128,7 +127,7 @@ func factWarnings(spec v1alpha1.ModelSpec) []string {
 	return append(out, f.inference(spec.Inference)...)
 }
 
-// agentFactWarnings returns which settings of an Agent contradict what is documented of its Models.
+// agentFactWarnings returns which settings of an Agent contradict the documentation of its Models.
 func agentFactWarnings(a *v1alpha1.Agent, o Objects) []string {
 	var out []string
 	for _, name := range chain(a.Spec.Model, o) {
@@ -145,20 +144,20 @@ func agentFactWarnings(a *v1alpha1.Agent, o Objects) []string {
 	return out
 }
 
-// facts are what is documented of a model, by the name that messages have for it.
+// facts are the documented facts of a model, with its name for messages.
 type facts struct {
 	modelfacts.Row
 
 	name string
 }
 
-// source says where the facts are from.
+// source names the source of the facts.
 func (f facts) source() string {
 	return fmt.Sprintf("(%s, read %s)", strings.Join(f.Sources, ", "), f.Date)
 }
 
-// answerWarnings returns that an answer of so many tokens is longer than what the Model says or its
-// provider documents, or that it leaves no room for a request. The name of a Model is added with of.
+// answerWarnings warns that the maximum number of tokens of an answer is larger than the Model or its provider allows,
+// or leaves no room for a request. The text of, which may be empty, names the Model.
 func answerWarnings(field string, limit *v1alpha1.Tokens, m v1alpha1.ModelSpec, of string) []string {
 	most, own, window := tokens(limit), tokens(m.MaxOutputTokens), tokens(m.ContextWindow)
 	if window == 0 {
@@ -211,7 +210,7 @@ func (f facts) extra(i *v1alpha1.Inference) []string {
 	return out
 }
 
-// levelAdvice says which level to write.
+// levelAdvice returns which level to write.
 func levelAdvice(levels []string) string {
 	if len(levels) == 0 {
 		return "remove it"

@@ -1,6 +1,6 @@
-// Package specsize bounds the specs that the operator keeps in memory. The schemas of Agent, Model,
-// Toolset, Workflow and Schedule have fields without a bound (JSON schemas, pod templates, parameters
-// of a provider), so that only etcd, at 1.5 MiB, bounds their specs. Those above [Max] are not kept.
+// Package specsize bounds the specs that the operator keeps in memory. The schemas of Agent, Model, Toolset, Workflow
+// and Schedule have fields without a bound (JSON schemas, pod templates, parameters of a provider), so that only etcd,
+// at 1.5 MiB, bounds their specs. Larger specs than [Max] are not kept.
 package specsize
 
 import (
@@ -15,10 +15,10 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// Max is the most bytes of JSON of a spec.
+// Max is the maximum size of a spec as JSON, in bytes.
 const Max = 256 << 10
 
-// annotation is set in the cache alone, which keeps no annotations of users with these kinds.
+// annotation is set only in the operator's cache, which keeps no annotations of users for these kinds.
 const annotation = "deckhand.dev/dropped-spec"
 
 // Problem returns why a spec is not used; empty: it has at most [Max] bytes of JSON.

@@ -14,8 +14,8 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
-// Agent is what the operator reads of a revision of an Agent. Everything else is in the
-// snapshot for the runner, which has a version of its own.
+// Agent is the part of a revision of an Agent that the operator reads. The rest is in the snapshot for the runner,
+// which has its own version.
 type Agent struct {
 	Version int    `json:"version"`
 	Name    string `json:"name"`
@@ -25,7 +25,7 @@ type Agent struct {
 	// PodRetention is how long a pod stays after its Run has finished.
 	PodRetention *metav1.Duration `json:"podRetention,omitempty"`
 	Workspace    Workspace        `json:"workspace"`
-	// Sandbox is set if the Agent has a sandbox; the snapshot says whether it needs one.
+	// Sandbox is set if the Agent has a sandbox; the snapshot shows whether it is needed.
 	Sandbox     *Sandbox     `json:"sandbox,omitempty"`
 	PodTemplate *PodTemplate `json:"podTemplate,omitempty"`
 	// Servers are the MCP servers with a container of their own, by Toolset.
@@ -41,12 +41,12 @@ type Workspace struct {
 	AccessMode       corev1.PersistentVolumeAccessMode `json:"accessMode,omitempty"`
 	Retain           Retain                            `json:"retain,omitempty"`
 	Retention        *metav1.Duration                  `json:"retention,omitempty"`
-	// ConfigMaps are those whose keys are copied into the workspace, in order.
+	// ConfigMaps are the ConfigMaps whose keys are copied into the workspace, in order.
 	ConfigMaps []string `json:"configMaps,omitempty"`
 }
 
-// Retain says whose PersistentVolumeClaim stays for a while after the Run has finished.
-// The annotation of the claim has it too.
+// Retain is the condition under which a PersistentVolumeClaim is kept for a while after the Run has finished. The
+// annotation of the claim has it too.
 type Retain string
 
 // The values of Retain.
@@ -66,15 +66,14 @@ func (r *Retain) UnmarshalText(text []byte) error {
 	return fmt.Errorf("unknown value %q of retain", text)
 }
 
-// Sandbox is what the operator reads of a sandbox.
+// Sandbox is the part of a sandbox that the operator reads.
 type Sandbox struct {
 	Env           []Variable                   `json:"env,omitempty"`
 	Resources     *corev1.ResourceRequirements `json:"resources,omitempty"`
 	AllowInjected []string                     `json:"allowInjected,omitempty"`
 }
 
-// Variable is a variable of the environment. Its value is Value, or that of a key of a
-// Secret.
+// Variable is an environment variable. Its value is Value, or the value of a key of a Secret.
 type Variable struct {
 	Name   string     `json:"name"`
 	Value  string     `json:"value,omitempty"`
@@ -95,7 +94,7 @@ type Server struct {
 	MountsWorkspace bool `json:"mountsWorkspace,omitempty"`
 }
 
-// PodTemplate is what an Agent chooses of its pods.
+// PodTemplate has the Agent's settings for its pods.
 type PodTemplate struct {
 	RunnerImage       string                            `json:"runnerImage,omitempty"`
 	RunAsUser         *int64                            `json:"runAsUser,omitempty"`
@@ -245,8 +244,8 @@ func DecodeAgent(data []byte) (Agent, error) { return agents.decode("stored revi
 // DecodeWorkflow is DecodeAgent for a Workflow.
 func DecodeWorkflow(data []byte) (Workflow, error) { return workflows.decode("stored revision", data) }
 
-// DecodeVersion decodes a document of another versioned form whose versions 1 to newest
-// have the same Go type. what names the form in errors.
+// DecodeVersion decodes a document of another versioned form whose versions 1 to newest have the same Go type. The text
+// what names the form in errors.
 func DecodeVersion[T any](what string, newest int, data []byte) (T, error) {
 	d := decoders[T]{}
 	for v := range newest {
@@ -282,8 +281,8 @@ func (d decoders[T]) decode(what string, data []byte) (T, error) {
 	return out, nil
 }
 
-// decodeStrictly decodes valid JSON. An unknown field is an error: only a newer
-// operator can have written it, and to ignore it could change what the Run does.
+// decodeStrictly decodes valid JSON. An unknown field is an error: only a newer operator can have written it, and
+// ignoring it could change what the Run does.
 func decodeStrictly[T any](data []byte) (T, error) {
 	var out T
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -292,14 +291,13 @@ func decodeStrictly[T any](data []byte) (T, error) {
 	return out, err
 }
 
-// An UnsupportedError is a document that this operator does not understand, or not all
-// of it.
+// An UnsupportedError means that this operator cannot read a document, or not all of it.
 type UnsupportedError struct {
-	// What names the form, Version is the document's, Oldest and Newest are the versions
-	// that this operator reads.
+	// What names the form. Version is the version of the document; Oldest and Newest are the versions that this
+	// operator reads.
 	What                    string
 	Version, Oldest, Newest int
-	// Err is what could not be decoded in a version that the operator reads.
+	// Err is the error of decoding a version that the operator reads.
 	Err error
 }
 

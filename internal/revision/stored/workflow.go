@@ -30,12 +30,12 @@ type Workflow struct {
 	Workflows map[string]string        `json:"workflows,omitempty"`
 }
 
-// WorkflowAgent is what a Workflow knows of the revision of an Agent.
+// WorkflowAgent is a Workflow's copy of facts about the revision of an Agent.
 type WorkflowAgent struct {
 	Hash   string      `json:"hash"`
 	Limits AgentLimits `json:"limits"`
-	// Input and Output are JSON Schemas of what the Agent takes and gives; without them
-	// it takes a prompt, and gives a text.
+	// Input and Output are JSON Schemas of the Agent's input and output. Without them the input is a prompt, and the
+	// output a text.
 	Input  json.RawMessage `json:"input,omitempty"`
 	Output json.RawMessage `json:"output,omitempty"`
 	// Durable is true if the files of the Agent are on a PersistentVolumeClaim,
@@ -44,8 +44,7 @@ type WorkflowAgent struct {
 	ReadWriteOnce bool `json:"readWriteOnce,omitempty"`
 }
 
-// AgentLimits are the most that a Run of an Agent uses, its defaults included. 0 is no
-// limit.
+// AgentLimits are the limits of a Run of an Agent, defaults included. 0: no limit.
 type AgentLimits struct {
 	Steps           int64 `json:"steps,omitempty"`
 	Tokens          int64 `json:"tokens,omitempty"`
@@ -104,7 +103,7 @@ type Node struct {
 	When      string          `json:"when,omitempty"`
 	ForEach   *ForEach        `json:"forEach,omitempty"`
 	Loop      *Loop           `json:"loop,omitempty"`
-	// ContinueOnFailure is true if the Run goes on when the node fails.
+	// ContinueOnFailure is true if the Run continues when the node fails.
 	ContinueOnFailure bool    `json:"continueOnFailure,omitempty"`
 	MaxRetries        *int32  `json:"maxRetries,omitempty"`
 	Limits            *Limits `json:"limits,omitempty"`
@@ -112,13 +111,13 @@ type Node struct {
 	WorkspaceFrom string `json:"workspaceFrom,omitempty"`
 }
 
-// Approval asks a person.
+// Approval is a request for a user's approval.
 type Approval struct {
 	Message      string           `json:"message"`
 	Groups       []string         `json:"groups,omitempty"`
 	Users        []string         `json:"users,omitempty"`
 	ExpiresAfter *metav1.Duration `json:"expiresAfter,omitempty"`
-	// Input is what a person gives with the approval.
+	// Input is the input that a user gives with the approval.
 	Input *Input `json:"input,omitempty"`
 }
 
@@ -134,7 +133,7 @@ type Loop struct {
 	MaxIterations int32  `json:"maxIterations,omitempty"`
 }
 
-// Limits are those of a node or of a whole Workflow.
+// Limits are the limits of a node or of a whole Workflow.
 type Limits struct {
 	Steps        *int32           `json:"steps,omitempty"`
 	ModelCalls   *int32           `json:"modelCalls,omitempty"`
@@ -216,12 +215,12 @@ func inputOf(in *v1alpha1.Input) *Input {
 	return out
 }
 
-func (in *Input) spec() *v1alpha1.Input {
-	if in == nil {
+func (i *Input) spec() *v1alpha1.Input {
+	if i == nil {
 		return nil
 	}
-	out := &v1alpha1.Input{Schema: extension(in.Schema)}
-	for _, f := range in.Fields {
+	out := &v1alpha1.Input{Schema: extension(i.Schema)}
+	for _, f := range i.Fields {
 		field := v1alpha1.Field{Name: f.Name, Schema: extension(f.Schema), Description: f.Description, Default: extension(f.Default), Required: f.Required}
 		for api, t := range fieldTypes {
 			if t == f.Type {

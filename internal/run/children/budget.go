@@ -77,7 +77,7 @@ func (a Amounts) Plus(b Amounts) Amounts {
 	return a
 }
 
-// Minus subtracts amounts; what is left is at least 0.
+// Minus subtracts amounts. The result is at least 0.
 func (a Amounts) Minus(b Amounts) Amounts {
 	for r := range Resources {
 		a[r] = max(0, a[r]-b[r])
@@ -93,7 +93,7 @@ func (a Amounts) Max(b Amounts) Amounts {
 	return a
 }
 
-// LimitsOf returns the limits of a Run or a node; nil has none.
+// LimitsOf returns the limits of a Run or a node. nil has no limits.
 func LimitsOf(l *v1alpha1.Limits) Amounts {
 	if l == nil {
 		return Amounts{}
@@ -102,7 +102,7 @@ func LimitsOf(l *v1alpha1.Limits) Amounts {
 	return Amounts{lowered.Steps, lowered.Tokens, lowered.CostMicroUSD, lowered.DurationSeconds}
 }
 
-// WorkflowLimits returns the limits of a Workflow; nil has none.
+// WorkflowLimits returns the limits of a Workflow. nil has no limits.
 func WorkflowLimits(l *v1alpha1.WorkflowLimits) Amounts {
 	if l == nil {
 		return Amounts{}
@@ -110,9 +110,8 @@ func WorkflowLimits(l *v1alpha1.WorkflowLimits) Amounts {
 	return LimitsOf(&v1alpha1.Limits{Steps: l.Steps, Tokens: l.Tokens, Cost: l.Cost, Duration: l.Duration})
 }
 
-// Budget is what several children may use together. A child reserves its part when it is
-// created; when it ends, its usage takes the place of the reservation. So whatever they do,
-// together they keep the limits.
+// Budget is what several children may use together. A child reserves its part when it is created; when it ends, its
+// usage replaces the reservation. So all children together stay within the limits.
 type Budget struct {
 	Limit    Amounts
 	Bounded  [Resources]bool // whether there is a limit
@@ -121,7 +120,7 @@ type Budget struct {
 	Active   int             // how many children are active
 }
 
-// NewBudget returns a budget of which nothing is used.
+// NewBudget returns an unused budget.
 func NewBudget(limit Amounts) *Budget {
 	b := &Budget{Limit: limit}
 	for r := range Resources {
@@ -135,7 +134,7 @@ func (b *Budget) Use(usage Amounts) {
 	b.Used = b.Used.Plus(usage)
 }
 
-// Charge counts a child, for which an amount was reserved.
+// Charge counts a child with its reservation.
 func (b *Budget) Charge(c *v1alpha1.Run, reservation Amounts) {
 	spent := UsedBy(c, reservation)
 	if !runstatus.IsFinished(c) {
@@ -166,9 +165,9 @@ func (b *Budget) Exhausted() (Resource, bool) {
 	return Resources, false
 }
 
-// Reserve reserves what a child wants, or what is left if no other child is active. It
-// returns false if nothing is left, or less than the child wants while others are active,
-// which may release a part of theirs.
+// Reserve reserves the amount that a child wants or, if no other child is active, at most everything that is left. It
+// returns false if nothing is left, or if less is left than the child wants while other children are active, which may
+// release a part of theirs.
 func (b *Budget) Reserve(want Amounts) (grant Amounts, enough bool) {
 	grant = want
 	for d := range Resources {
@@ -192,7 +191,7 @@ func (b *Budget) Reserve(want Amounts) (grant Amounts, enough bool) {
 	return grant, true
 }
 
-// LimitsFor returns the limits of a child: its own, lowered to what was reserved for it.
+// LimitsFor returns the limits of a child: its own, lowered to its reservation.
 func (b *Budget) LimitsFor(own *v1alpha1.Limits, grant Amounts) *v1alpha1.Limits {
 	out := own.DeepCopy()
 	for d := range Resources {
@@ -225,8 +224,7 @@ func setLimit(l *v1alpha1.Limits, d Resource, n int64) {
 	}
 }
 
-// UsedBy returns the usage of a child. If its cost is unknown, that is what was reserved
-// for it.
+// UsedBy returns the usage of a child. If its cost is unknown, it counts as the reserved cost.
 func UsedBy(c *v1alpha1.Run, reservation Amounts) Amounts {
 	p := c.Status.Progress
 	if p == nil {
@@ -252,8 +250,8 @@ func UsageOf(p *v1alpha1.RunProgress) Amounts {
 	return out
 }
 
-// ChildUsageOf returns the tokens and cost of child Runs that a progress includes; false: its
-// runner has asked for none, or is too old to count them apart.
+// ChildUsageOf returns the tokens and cost of child Runs that a progress includes; false: its runner has requested
+// none, or is too old to count them separately.
 func ChildUsageOf(p *v1alpha1.RunProgress) (charged Amounts, known bool) {
 	if p.Usage.ChildTokens == nil {
 		return Amounts{}, false
@@ -276,8 +274,8 @@ func (a Amounts) AddTo(p *v1alpha1.RunProgress) {
 	}
 }
 
-// Charged returns how a reported number counts: at least 0 and at most v1alpha1.MaxUsage, far beyond
-// what any Run uses, and so low that a sum over all children of a Run does not overflow.
+// Charged bounds a reported number: at least 0 and at most v1alpha1.MaxUsage, which no Run reaches and whose sum over
+// all children of a Run does not overflow.
 func Charged(n int64) int64 { return min(max(n, 0), v1alpha1.MaxUsage) }
 
 // counted returns a number of steps, calls or seconds within the bounds of the schema.
@@ -289,8 +287,7 @@ type counter struct {
 	bound func(int64) int64
 }
 
-// counters returns the numbers of a progress that are summed. The cost is not among them because it
-// may be unknown.
+// counters returns the numbers of a progress that are summed. The cost is left out because it may be unknown.
 func counters(p *v1alpha1.RunProgress) []counter {
 	c, u := &p.Counts, &p.Usage
 	return []counter{
@@ -311,8 +308,7 @@ func counters(p *v1alpha1.RunProgress) []counter {
 	}
 }
 
-// AddUsage adds the usage of child Runs to a progress. The cost is known if it is known of each that
-// used tokens.
+// AddUsage adds the usage of child Runs to a progress. The cost is known if it is known for each that used tokens.
 func AddUsage(all []*v1alpha1.Run, out *v1alpha1.RunProgress) {
 	cost, priced := int64(0), true
 	to := counters(out)

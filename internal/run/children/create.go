@@ -25,15 +25,15 @@ type Child struct {
 	Is func(existing *v1alpha1.Run) bool
 }
 
-// NamesTakenError says that other Runs have all names of a child.
+// NamesTakenError means that other Runs have all possible names of a child.
 type NamesTakenError struct{ Names []string }
 
 func (e *NamesTakenError) Error() string {
 	return fmt.Sprintf("the names %s are used by Runs that are not part of this one", strings.Join(e.Names, " and "))
 }
 
-// Create creates a child, or finds it. Whose a Run of its name is, only the API server
-// knows: a cache may be late.
+// Create creates a child, or finds the existing one. It asks the API server about an existing Run of the name, because
+// a cache may be late.
 func Create(ctx context.Context, c client.Client, live client.Reader, child Child) (*v1alpha1.Run, error) {
 	for _, name := range child.Names {
 		run := child.Run.DeepCopy()
@@ -53,18 +53,16 @@ func Create(ctx context.Context, c client.Client, live client.Reader, child Chil
 	return nil, &NamesTakenError{child.Names}
 }
 
-// MaxName is the most characters of the name of a Run.
+// MaxName is the maximum length of the name of a Run.
 const MaxName = 63
 
-// HashedName returns a name with the first digits of a hash of what is unique about the
-// Run. It cuts the name if both do not fit.
+// HashedName returns a name that ends in the first digits of a hash of unique. It cuts the name if both do not fit.
 func HashedName(name, unique string, digits int) string {
 	hash := "-" + task.Hash([]byte(unique))[:digits]
 	return strings.TrimRight(name[:min(len(name), MaxName-len(hash))], "-.") + hash
 }
 
-// ParentOf returns the Run that another is a part of; nil: there is none. An admission policy
-// keeps users from creating Runs that name a parent.
+// ParentOf returns the parent of a Run, or nil. An admission policy keeps users from creating Runs with a parent.
 func ParentOf(run *v1alpha1.Run) *metav1.OwnerReference {
 	owner := metav1.GetControllerOf(run)
 	if owner == nil || owner.Kind != "Run" || !strings.HasPrefix(owner.APIVersion, v1alpha1.GroupVersion.Group+"/") {
@@ -130,9 +128,9 @@ func Stop(child *v1alpha1.Run) (StateChange, bool) {
 	return StateChange{Child: child, To: v1alpha1.DesiredStopped}, true
 }
 
-// Pause returns the change that pauses a child with its parent, or resumes it; false:
-// there is none. A child that a user paused stays paused. Which pause is the parent's is
-// recorded on the child: the status of the parent may be older.
+// Pause returns the change that pauses a child together with its parent, or resumes it; false: there is none. A child
+// that a user paused stays paused. A pause by the parent is recorded on the child, because the status of the parent may
+// be older.
 func Pause(child *v1alpha1.Run, paused bool) (StateChange, bool) {
 	_, byParent := child.Annotations[v1alpha1.AnnotationPaused]
 	switch state := child.Spec.DesiredState; {
@@ -145,7 +143,7 @@ func Pause(child *v1alpha1.Run, paused bool) (StateChange, bool) {
 	return StateChange{}, false
 }
 
-// PausedMessage returns the message of a paused Run: what paused it, and how to resume it.
+// PausedMessage returns the message of a paused Run: whether a user or its parent paused it, and how to resume it.
 func PausedMessage(run *v1alpha1.Run) string {
 	if _, byParent := run.Annotations[v1alpha1.AnnotationPaused]; byParent {
 		if parent := ParentOf(run); parent != nil {
@@ -155,7 +153,7 @@ func PausedMessage(run *v1alpha1.Run) string {
 	return fmt.Sprintf("Paused by spec.desiredState. To resume: kubectl deckhand resume %s, or set it to Running", run.Name)
 }
 
-// SetStates sets the desired states of children. That one has ended is success.
+// SetStates sets the desired states of children. It ignores children that have ended.
 func SetStates(ctx context.Context, c client.Client, changes []StateChange) error {
 	for _, change := range changes {
 		var mark *string // nil removes it

@@ -1,4 +1,3 @@
-// Package children has what a Run does with its child Runs, whether a workflow or an agent
-// asks for them: it names and creates them, sets their desired states, and shares a budget
-// among them.
+// Package children manages child Runs, of workflows and of agents: it names and creates them, sets their desired
+// states, and divides a budget among them.
 package children

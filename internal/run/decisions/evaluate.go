@@ -17,7 +17,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// An Outcome is what became of a Decision: Unknown until it is applied or refused.
+// An Outcome is the outcome of a Decision: Unknown until it is applied or refused.
 type Outcome struct {
 	Applied metav1.ConditionStatus
 	Message string
@@ -41,8 +41,7 @@ func IsFinal(d *v1alpha1.Decision) bool {
 	return c != nil && c.Status != metav1.ConditionUnknown
 }
 
-// OwnerUID returns the UID of the Run that owns a Decision, empty if none does yet. Another Run
-// may have its name by now.
+// OwnerUID returns the UID of the Run that owns a Decision, or an empty one. Another Run may have its name now.
 func OwnerUID(d *v1alpha1.Decision) types.UID {
 	for _, o := range d.OwnerReferences {
 		if strings.HasPrefix(o.APIVersion, v1alpha1.GroupVersion.Group+"/") && o.Kind == "Run" && o.Name == d.Spec.Run {
@@ -52,14 +51,13 @@ func OwnerUID(d *v1alpha1.Decision) types.UID {
 	return ""
 }
 
-// IsProtected reports whether a Decision is for a Run and owned by it. An admission
-// policy keeps such a Decision from being deleted before the Run, so it can be acted
-// on: the record of what was decided stays.
+// IsProtected reports whether a Decision is for a Run and owned by it. An admission policy keeps such a Decision from
+// being deleted before the Run, so that it can be acted on and its record remains.
 func IsProtected(run *v1alpha1.Run, d *v1alpha1.Decision) bool {
 	return d.Spec.Run == run.Name && OwnerUID(d) == run.UID
 }
 
-// Evaluate returns what becomes of a Decision on a Run; nil if the Run does not exist.
+// Evaluate returns the outcome of a Decision on a Run; run is nil if the Run does not exist.
 func Evaluate(run *v1alpha1.Run, d *v1alpha1.Decision) Outcome {
 	if run == nil || !run.DeletionTimestamp.IsZero() {
 		return refused("Run %q not found in namespace %s. Delete the Decision, and create one with the name of a Run in spec.run", d.Spec.Run, d.Namespace)
@@ -85,8 +83,8 @@ func Evaluate(run *v1alpha1.Run, d *v1alpha1.Decision) Outcome {
 	return toRequests(run, d)
 }
 
-// toRequests evaluates a Decision on a request. If the journal is in the pod, another attempt
-// may make another request with the same id, so a Decision is for one attempt only.
+// toRequests evaluates a Decision on a request. If the journal is in the pod, another attempt may use the same id for
+// another request, so a Decision is for one attempt only.
 func toRequests(run *v1alpha1.Run, d *v1alpha1.Decision) Outcome {
 	switch {
 	case durable(run) && run.Status.Progress != nil:
@@ -119,9 +117,8 @@ func durable(run *v1alpha1.Run) bool {
 	return run.Status.Attempt != nil && run.Status.Attempt.VolumeClaim != ""
 }
 
-// mayRepeatRequests reports whether the current attempt resumes from a journal, so that it may
-// make a request again. Who may decide about the request is known only then, so nothing is
-// delivered before.
+// mayRepeatRequests reports whether the current attempt resumes from a journal, so that it may repeat a request. Its
+// approvers are known only then, so nothing is delivered before.
 func mayRepeatRequests(run *v1alpha1.Run) bool {
 	return durable(run) && run.Status.Attempt.Number > 1 && !released(run)
 }
@@ -141,8 +138,8 @@ func full(pending []v1alpha1.PendingRequest) bool {
 	return len(pending) == task.MaxPending || size > task.MaxAsked/2-task.DisplaySize-task.UsersSize
 }
 
-// released reports whether the runner of the current attempt ended to wait, so that all its
-// requests are known. A runner that ended because the Run was paused may have more.
+// released reports whether the runner of the current attempt ended to wait, so that all its requests are known. If it
+// ended because the Run was paused, there may be more.
 func released(run *v1alpha1.Run) bool {
 	p := run.Status.Progress
 	return reported(run) && p.Result != nil && !p.Result.Committed && p.Result.Reason == string(task.ReasonWaiting)
@@ -154,14 +151,14 @@ func onItsWay(request string) Outcome {
 
 const underway = "On its way to the runner"
 
-// isDelivered reports whether a Decision was delivered before. If it names no request, it had
-// a single one then, whatever other requests there are now.
+// isDelivered reports whether a Decision was delivered before. If it names no request, only one request was open then,
+// and new ones do not change that.
 func isDelivered(d *v1alpha1.Decision) bool {
 	c := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionApplied)
 	return c != nil && c.Status == metav1.ConditionUnknown && c.Message == underway
 }
 
-// actedOn returns what the runner reports about a Decision; false if it does not. Before the attempt is
+// actedOn returns the outcome that the runner reports for a Decision; false: it reports none. Before the attempt is
 // recorded it is not known whose runner reports.
 func actedOn(run *v1alpha1.Run, d *v1alpha1.Decision) (Outcome, bool) {
 	if run.Status.Progress == nil || run.Status.Attempt == nil && run.Spec.Workflow == "" {
@@ -280,7 +277,7 @@ func grantMisfit(p v1alpha1.PendingRequest, g *v1alpha1.Grant) string {
 // schemaOf quotes the schema of the value for a request.
 func schemaOf(p v1alpha1.PendingRequest) string { return untrusted.Quote(p.Schema, task.MaxArgs/2) }
 
-// ApproverNames says in words who may decide about a request with approvers.
+// ApproverNames names the approvers of a request.
 func ApproverNames(a *v1alpha1.Approvers) string {
 	var out []string
 	if len(a.Groups) > 0 {
@@ -292,7 +289,7 @@ func ApproverNames(a *v1alpha1.Approvers) string {
 	return strings.Join(out, ", and by ")
 }
 
-// adviceFor is what to do for a user who is not one of the approvers.
+// adviceFor returns what a user who is not one of the approvers can do.
 func adviceFor(a *v1alpha1.Approvers) string {
 	if len(a.Groups) == 0 {
 		return "ask one of them"
@@ -322,9 +319,9 @@ func listRequests(run *v1alpha1.Run) string {
 	return "it waits for " + strings.Join(ids, ", ")
 }
 
-// IsApproval reports whether an approval is of the request with an id and a digest: it
-// names the id, and the digest is the one that it names or that the id ends in. A node
-// of a workflow is approved once and always asks the same, so its id is enough.
+// IsApproval reports whether an approval is for the request with an id and a digest: it names the id, and the digest is
+// the one in the approval or at the end of the id. A node of a workflow is approved once and always makes the same
+// request, so its id is enough.
 func IsApproval(run *v1alpha1.Run, d *v1alpha1.Decision, id, sum string) bool {
 	if d.Spec.Digest != "" && d.Spec.Digest != sum {
 		return false

@@ -20,11 +20,11 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// maxQuoted is the most bytes of a question in a message.
+// maxQuoted is the maximum length of a question in a message, in bytes.
 const maxQuoted = 400
 
-// PendingMessage quotes the first request of a Run that users can answer, and says how to
-// answer it with a Decision whose name is not in taken.
+// PendingMessage quotes the first request of a Run that users can answer, and describes how to answer it with a
+// Decision whose name is not in taken.
 func PendingMessage(run string, pending []v1alpha1.PendingRequest, taken []string) string {
 	people := forUsers(pending)
 	if len(people) == 0 {
@@ -44,8 +44,8 @@ func PendingMessage(run string, pending []v1alpha1.PendingRequest, taken []strin
 	return text
 }
 
-// Between hint and hintEnd a message says how to create a Decision. No quoted text contains them,
-// because a quote before them is closed and none is in them.
+// Between hint and hintEnd a message describes how to create a Decision. Quoted texts contain neither, because quotes
+// are closed before hint and there is none in between.
 const (
 	hint    = " To answer, kubectl create a Decision named "
 	hintEnd = ", by: <your user name>}"
@@ -79,7 +79,7 @@ func questionEnd(message string) int {
 	return len(message)
 }
 
-// countMore is how many requests a message counts besides the one that it quotes.
+// countMore returns how many further requests a message counts.
 func countMore(message string) int {
 	n := 0
 	_, _ = fmt.Sscanf(message[questionEnd(message):], "”; %d more in", &n) // 0: it counts none
@@ -100,7 +100,7 @@ func AskedBefore(pending []v1alpha1.PendingRequest, attempt *v1alpha1.Attempt) b
 	return true
 }
 
-// forUsers returns the requests except those that the operator answers with a child Run.
+// forUsers returns the requests for users, without requests that the operator answers with a child Run.
 func forUsers(pending []v1alpha1.PendingRequest) []v1alpha1.PendingRequest {
 	var out []v1alpha1.PendingRequest
 	for _, p := range pending {
@@ -111,8 +111,8 @@ func forUsers(pending []v1alpha1.PendingRequest) []v1alpha1.PendingRequest {
 	return out
 }
 
-// subject quotes a request. An approval that is not about a tool call, such as that of a
-// workflow's node, is only its question.
+// subject quotes a request. For an approval without a tool call, such as the approval of a workflow's node, it is only
+// the question.
 func subject(p v1alpha1.PendingRequest) string {
 	if p.Kind != task.PendingApproval || p.Args == "" {
 		return untrusted.Quote(p.Question, maxQuoted)
@@ -144,7 +144,7 @@ func reply(p v1alpha1.PendingRequest) string {
 	}
 }
 
-// replyAs returns the part of a Decision that depends on who may decide.
+// replyAs returns the part of a Decision that depends on the approvers.
 func replyAs(a *v1alpha1.Approvers) string {
 	said := ""
 	if a != nil && len(a.Groups) > 0 {
@@ -159,8 +159,8 @@ func replyAs(a *v1alpha1.Approvers) string {
 	return said
 }
 
-// Grantable returns the limit that a request is about, a field of a grant, and an example of what is
-// added to it. The runner names such a request limit-NAME-USED.
+// Grantable returns the limit in the id of a request to raise a limit, as a field of a grant, and an example of an
+// amount. The runner names such a request limit-NAME-USED.
 func Grantable(request string) (limit, example string) {
 	switch {
 	case strings.HasPrefix(request, "limit-tokens-"):
@@ -184,8 +184,8 @@ func List(ctx context.Context, c client.Reader, run *v1alpha1.Run) ([]v1alpha1.D
 	return list.Items, nil
 }
 
-// FindMissing returns what FirstMissing does, if the API server itself does not have the
-// Decision either: the cache can be late.
+// FindMissing returns the result of FirstMissing, if the API server itself does not have the Decision either, because
+// the cache can be late.
 func FindMissing(ctx context.Context, live client.Reader, run *v1alpha1.Run, decisions []v1alpha1.Decision) (string, error) {
 	name := FirstMissing(run, decisions)
 	if name == "" {
@@ -202,8 +202,8 @@ func FindMissing(ctx context.Context, live client.Reader, run *v1alpha1.Run, dec
 	return FirstMissing(run, append(slices.Clone(decisions), d)), nil
 }
 
-// FirstMissing returns the name of the first Decision that a Run reports to have applied
-// and that does not exist as reported, or was refused. It is empty if there is none.
+// FirstMissing returns the name of the first Decision that a Run reports to have applied and that does not exist in
+// that form, or was refused; empty: there is none.
 func FirstMissing(run *v1alpha1.Run, decisions []v1alpha1.Decision) string {
 	if run.Status.Progress == nil {
 		return ""
@@ -219,8 +219,8 @@ func FirstMissing(run *v1alpha1.Run, decisions []v1alpha1.Decision) string {
 	return ""
 }
 
-// proves reports whether a Decision can be the one that a Run reports to have applied. If
-// that was about a tool call, only a Decision about a tool call can.
+// proves reports whether a Decision can be what a Run reports to have applied. If the report is about a tool
+// call, the Decision must be about a tool call, too.
 func proves(run *v1alpha1.Run, d *v1alpha1.Decision, done v1alpha1.DecidedRequest) bool {
 	if done.Type != "" && done.Type != d.Spec.Type {
 		return false
@@ -263,7 +263,7 @@ func FinalNames(decisions []v1alpha1.Decision) []string {
 	return out
 }
 
-// BecameFinal lets a Decision through when it is applied or refused.
+// BecameFinal passes on events of Decisions that were applied or refused.
 var BecameFinal = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
@@ -275,8 +275,7 @@ var BecameFinal = predicate.Funcs{
 	GenericFunc: func(event.GenericEvent) bool { return false },
 }
 
-// BecameProtected lets a Decision through when its Run became the owner: it can be acted on
-// from then on.
+// BecameProtected passes on events of Decisions whose Run became their owner: from then on they can be acted on.
 var BecameProtected = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
@@ -288,8 +287,8 @@ var BecameProtected = predicate.Funcs{
 	GenericFunc: func(event.GenericEvent) bool { return false },
 }
 
-// NextStep says which Decision to create after one that was refused: all names in taken are
-// used. It is empty if there is no request that the refused Decision can be about.
+// NextStep describes which Decision to create after a refused one. All names in taken are used. It is empty if no open
+// request fits the refused Decision.
 func NextStep(run *v1alpha1.Run, d *v1alpha1.Decision, taken []string) string {
 	if run == nil || !run.DeletionTimestamp.IsZero() || run.Status.CompletionTime != nil || d.Spec.Type == v1alpha1.DecisionMessage {
 		return ""

@@ -12,18 +12,17 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// A Class is what pods may reach besides DNS and the API server. Equal classes have the same
-// Name.
+// A Class is the set of destinations of pods besides DNS and the API server. Equal classes have equal labels.
 type Class struct {
 	// Ports are open to every address that is not link-local.
 	Ports []int32 `json:"ports"`
-	// Namespaces are those whose pods are reached, at every port.
+	// Namespaces are the namespaces whose pods can be reached, at every port.
 	Namespaces []string `json:"namespaces,omitempty"`
 	// Addresses are open at one port each.
 	Addresses []Address `json:"addresses,omitempty"`
 }
 
-// An Address is one IP address and one port of it.
+// An Address is one IP address and one port.
 type Address struct {
 	IP   string `json:"ip"`
 	Port int32  `json:"port"`
@@ -35,8 +34,8 @@ const (
 	ssh   int32 = 22
 )
 
-// Of returns the class of a snapshot, for a Run of a namespace. The URLs are what its pod
-// reaches besides: the proxy.
+// Of returns the class of a snapshot, for a Run in a namespace. urls are further destinations of its pod, such as the
+// proxy.
 func Of(s task.Snapshot, namespace string, urls ...string) Class {
 	c := Class{Ports: []int32{https}}
 	for _, u := range append(urlsOf(s), urls...) {
@@ -60,8 +59,8 @@ func Of(s task.Snapshot, namespace string, urls ...string) Class {
 // Label returns the hash of the class, as the value of a label.
 func (c Class) Label() string { return task.Hash(c.encode())[:16] }
 
-// maxText is the most bytes of the text of a class: some 200 destinations. The API server bounds
-// all annotations of a pod together, and the operator caches those of pods at work.
+// maxText is the maximum length of the text of a class in bytes: some 200 destinations. The API server bounds all
+// annotations of a pod together, and the operator caches those of active pods.
 const maxText = 8 << 10
 
 // Text returns the class for an annotation, from which Parse reads it. It is empty if it would be
@@ -91,7 +90,7 @@ func agents(s task.Snapshot) []task.Agent { return append([]task.Agent{s.Agent},
 // isWeb reports whether the model chooses the host that a tool reaches.
 func isWeb(t task.Tool) bool { return task.Builtins[t.Builtin].Web }
 
-// urlsOf returns the URLs in a snapshot. What has no URL is at port 443 of a public host.
+// urlsOf returns the URLs in a snapshot. Destinations without a URL are at port 443 of a public host.
 func urlsOf(s task.Snapshot) []string {
 	var out []string
 	for _, m := range s.Models {
@@ -144,8 +143,7 @@ func gitURL(text string) string {
 	return "ssh://" + host + "/" + path
 }
 
-// open returns the class with the host of a URL. It ignores an invalid URL, which the rules
-// of its field refuse.
+// open returns the class with the host of a URL added. It ignores an invalid URL, which the rules of its field refuse.
 func (c Class) open(text, namespace string) Class {
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" {
@@ -181,8 +179,8 @@ func portOf(u *url.URL) int32 {
 	return map[string]int32{"http": http, "https": https, "ssh": ssh, "git+ssh": ssh}[u.Scheme]
 }
 
-// serviceNamespace returns the namespace of the Service that a host can be, empty if it can be
-// none, and whether it can be a host outside the cluster. A name of two parts can be both.
+// serviceNamespace returns the namespace of the Service that a host can be, or an empty name, and whether it can be a
+// host outside the cluster. A name of two parts can be both.
 func serviceNamespace(host, namespace string) (inside string, outside bool) {
 	parts := strings.Split(host, ".")
 	switch {

@@ -31,18 +31,17 @@ import (
 const (
 	// interval is how often unneeded policies are deleted.
 	interval = time.Minute
-	// minAge is how long a policy is kept though no pod needs it: one may be created soon.
+	// minAge is how long a policy is kept after the last pod, because another may be created soon.
 	minAge = 5 * time.Minute
-	// confirmedFor is how long a policy that was read from the API server is believed to exist
-	// as long as the cache has it. This operator deletes it only under a lock, and nothing
-	// creates it again for pods that work already.
+	// confirmedFor is how long a policy that was read from the API server counts as existing while the cache has it.
+	// This operator deletes it only under a lock, and does not create it again for pods that are already active.
 	confirmedFor = time.Second
-	// addressesFor is how long the addresses of the API server are used before they are read
-	// again. A policy that has old ones gets the new ones from the next Sweep.
+	// addressesFor is how long the addresses of the API server are used before they are read again. The next Sweep
+	// updates policies with old addresses.
 	addressesFor = 10 * time.Second
 )
 
-// Peers says how policies allow the API server.
+// Peers selects how policies allow the API server.
 type Peers string
 
 // Policies allow the API server by its addresses or, for networks that do not match nodes by
@@ -52,8 +51,7 @@ const (
 	PeersPorts     Peers = "Ports"
 )
 
-// Policies creates and deletes the NetworkPolicies of runner pods. A nil Policies does
-// neither.
+// Policies creates and deletes the NetworkPolicies of runner pods. A nil Policies does nothing.
 type Policies struct {
 	client   client.Client
 	live     client.Reader // the API server itself, not the cache
@@ -80,7 +78,7 @@ type knownAddresses struct {
 type Options struct {
 	// Servers is how policies allow the API server.
 	Servers Peers
-	// Operator is what policies allow of the operator.
+	// Operator is the destination in the operator that policies allow.
 	Operator Operator
 	Now      func() time.Time
 	Log      logr.Logger
@@ -115,7 +113,7 @@ func (p *Policies) Has(ctx context.Context, namespace string, c Class) bool {
 	return p.isCached(ctx, types.NamespacedName{Namespace: namespace, Name: Name(c.Label())}, Policy(c, namespace, servers, p.operator))
 }
 
-// Exists reports whether the cache has a policy of a class with this label. Its rules may be others.
+// Exists reports whether the cache has a policy for a class label, with any rules.
 func (p *Policies) Exists(ctx context.Context, namespace, label string) bool {
 	return p.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: Name(label)}, &networkingv1.NetworkPolicy{}) == nil
 }
@@ -315,7 +313,7 @@ func (p *Policies) updateServers(ctx context.Context, cached *networkingv1.Netwo
 	return p.restore(ctx, &had, want)
 }
 
-// forget drops what was confirmed too long ago.
+// forget drops confirmations that are too old.
 func (p *Policies) forget() {
 	p.confirmed.Range(func(key, at any) bool {
 		if since, is := at.(time.Time); !is || p.now().Sub(since) >= confirmedFor {

@@ -63,8 +63,8 @@ func Policy(c Class, namespace string, servers networkingv1.NetworkPolicyEgressR
 // serversRule is the index of the rule for the API server in a policy.
 const serversRule = 1
 
-// An Operator has a port at which runner pods ask the pods of the operator for a port that is
-// closed to them. A zero Port: there is none.
+// An Operator has a port at which runner pods ask the operator for a port that is closed to them. Port 0: there is
+// none.
 type Operator struct {
 	Namespace string
 	Port      int32
@@ -107,8 +107,8 @@ func toServers(servers []Address) networkingv1.NetworkPolicyEgressRule {
 	return rule
 }
 
-// everywhere returns all addresses except those of the cluster node and its cloud: link-local
-// ones, and the metadata services that are elsewhere. The runner refuses the same.
+// everywhere returns all addresses except those of the cluster node and its cloud: link-local addresses, and metadata
+// services at other addresses. The runner refuses the same.
 func everywhere() []networkingv1.NetworkPolicyPeer {
 	return []networkingv1.NetworkPolicyPeer{
 		{IPBlock: &networkingv1.IPBlock{CIDR: "0.0.0.0/0", Except: []string{
@@ -155,9 +155,9 @@ func port(protocol corev1.Protocol, number int32) networkingv1.NetworkPolicyPort
 // digestPrefix begins the digests in a spec. The API server allows no policy type with it.
 const digestPrefix = "sha256:"
 
-// Digest returns what the cache keeps of the spec of a policy, which may be as long as its author
-// likes: in place of its policy types the digest of the spec, and that of the rule for the API
-// server if there is one. The digest of a digest is itself.
+// Digest returns what the cache keeps of the spec of a policy, which may be very long: its policy types are replaced by
+// the digest of the spec and, if there is a rule for the API server, by the digest of that rule. The digest of a digest
+// is itself.
 func Digest(spec networkingv1.NetworkPolicySpec) networkingv1.NetworkPolicySpec {
 	if len(spec.PolicyTypes) > 0 && strings.HasPrefix(string(spec.PolicyTypes[0]), digestPrefix) {
 		return spec

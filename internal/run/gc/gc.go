@@ -1,7 +1,6 @@
-// Package gc finds and deletes stored revisions of Agents and Workflows that nothing needs.
-//
-// A revision is needed by the unfinished Runs that started with it, or will start with it, by
-// the pods that mount it, and by the stored revisions of Workflows that refer to it.
+// Package gc finds and deletes unneeded revisions of Agents and Workflows. A revision is needed by the unfinished Runs
+// that started with it, or will start with it, by the pods that mount it, and by the stored revisions of Workflows that
+// refer to it.
 package gc
 
 import (
@@ -17,18 +16,17 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
-// minAge is how long a revision is kept though nothing needs it: the operator stores it
-// just before it reserves the attempt of a Run that starts with it, or creates its pod.
+// minAge is how long an unneeded revision is kept. The operator stores a revision shortly before it reserves the
+// attempt of a Run that starts with it, or creates its pod.
 const minAge = time.Minute
 
 // Revisions are the stored revisions of one Agent or Workflow.
 type Revisions struct {
 	// Stored are all of them.
 	Stored []corev1.ConfigMap
-	// Unused says, by the name of the ConfigMap, which of them neither a Run nor a Workflow
-	// needs.
+	// Unused has, by the name of the ConfigMap, the revisions that neither a Run nor a Workflow needs.
 	Unused map[string]bool
-	// Mounted says which of these a pod that has not ended mounts.
+	// Mounted has those of them that a pod mounts which has not ended.
 	Mounted map[string]bool
 }
 
@@ -85,9 +83,8 @@ func requiredByWorkflows(ctx context.Context, c client.Reader, namespace string)
 	return out, nil
 }
 
-// Unneeded returns the revisions to delete: nothing needs them, they are older than minAge,
-// and their name is not current. If others are younger or mounted, wake is when to list them
-// again.
+// Unneeded returns the revisions to delete: they are unneeded, older than minAge, and not current. If other unneeded
+// ones are younger or mounted, wake is when to list them again.
 func (r Revisions) Unneeded(current string, now time.Time) (unneeded []corev1.ConfigMap, wake time.Duration) {
 	for _, cm := range r.Stored {
 		if cm.Name == current || !r.Unused[cm.Name] {
@@ -106,7 +103,7 @@ func (r Revisions) Unneeded(current string, now time.Time) (unneeded []corev1.Co
 	return unneeded, wake
 }
 
-// DeleteRevisions deletes revisions, but none that was created again under the same name.
+// DeleteRevisions deletes revisions. It does not delete a revision that was created again under the same name.
 func DeleteRevisions(ctx context.Context, c client.Writer, revisions []corev1.ConfigMap) error {
 	for i := range revisions {
 		uid := revisions[i].UID

@@ -1,12 +1,10 @@
 // Package objectcache has what the operator's caches keep of each kind.
 //
-// Users of a namespace write all of these objects, with whatever labels select them. So of each
-// the caches keep what decisions read and nothing else, in bounds: a spec that the schema of its
-// kind bounds, known labels and annotations, a few owners, and digests in place of what is only
-// compared. Of ConfigMaps they have no data.
+// Users of a namespace can write all of these objects, with any labels. So the caches keep only the fields of each that
+// decisions read, within bounds: a spec that the schema of its kind bounds, known labels and annotations, a few owners,
+// and digests of fields that are only compared. They keep no data of ConfigMaps.
 //
-// Most objects of an installation are Runs that have ended and their pods, which stay for
-// retention.pod and longer. Of these the caches keep even less. That loses nothing
-// on the API server: a status is patched field by field where it changes, and of other objects
-// only what is named in a patch changes.
+// Most objects of an installation are Runs that have ended and their pods, which stay for retention.pod and longer. For
+// these the caches keep even less. Nothing is lost on the API server: a status is patched field by field, and patches
+// of other objects change only the fields that they name.
 package objectcache

@@ -18,9 +18,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// Pods stay for retention.pod after they have ended, so most pods of an installation
-// have ended. The cache of Pods has the others; a second cache has the metadata of those
-// that have ended, in a third of the memory.
+// Pods stay for retention.pod after they have ended, so most pods of an installation have ended. A second cache has
+// only the metadata of ended pods, in a third of the memory; the cache of Pods has the others.
 var (
 	// LivePods selects the pods that have not ended.
 	LivePods = fields.ParseSelectorOrDie("status.phase!=Succeeded,status.phase!=Failed")
@@ -59,8 +58,8 @@ func EndedPod(o any) (any, error) {
 	return kept, nil
 }
 
-// hasReducedMetadata reports whether there is nothing that the cache drops of an ended pod. Every pod
-// of the operator has more annotations than these two, but not always managed fields.
+// hasReducedMetadata reports whether the metadata of an ended pod has nothing that the cache drops. Every pod of the
+// operator has more annotations than these two, but not always managed fields.
 func hasReducedMetadata(m *metav1.PartialObjectMetadata) bool {
 	for k := range m.Annotations {
 		if k != v1alpha1.AnnotationTask && k != v1alpha1.AnnotationRetention {
@@ -77,7 +76,7 @@ func hasOwnerAndLabelsOf(m *metav1.PartialObjectMetadata, t task.Task) bool {
 		m.Labels[v1alpha1.LabelRun] == t.Run.Name && m.Labels[v1alpha1.LabelAttempt] == strconv.Itoa(t.Attempt)
 }
 
-// PodFromMetadata returns an ended pod as far as its metadata tells.
+// PodFromMetadata returns an ended pod with the facts in its metadata.
 func PodFromMetadata(m *metav1.PartialObjectMetadata, run *v1alpha1.Run) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: m.ObjectMeta,
@@ -107,8 +106,8 @@ func runMeta(run *v1alpha1.Run) metav1.ObjectMeta {
 	return kept
 }
 
-// annotationsOfRun returns the annotations of a Run that are read, and one for each reason for which
-// their presence counts: that a GitOps tool tracks the Run, that a backup tool created it.
+// annotationsOfRun returns the annotations of a Run that are read, and one for each fact that the presence of an
+// annotation shows: that a GitOps tool tracks the Run, that a backup tool created it.
 func annotationsOfRun(all map[string]string) map[string]string {
 	kept := chosen(all, runAnnotations...)
 	for _, first := range []string{
@@ -126,7 +125,7 @@ func annotationsOfRun(all map[string]string) map[string]string {
 	return kept
 }
 
-// firstKey returns the first of the keys for which is returns true; empty: there is none.
+// firstKey returns the first key for which is returns true, or an empty text.
 func firstKey(all map[string]string, is func(key, value string) bool) string {
 	first := ""
 	for key, value := range all {
@@ -137,7 +136,7 @@ func firstKey(all map[string]string, is func(key, value string) bool) string {
 	return first
 }
 
-// runLabels returns at most maxLabels labels: those that the operator reads first.
+// runLabels returns at most maxLabels labels, beginning with the labels that the operator reads.
 func runLabels(all map[string]string) map[string]string {
 	if len(all) <= maxLabels {
 		return all
@@ -165,7 +164,7 @@ func rankOfLabel(key string) int {
 	return 3
 }
 
-// hasRunMeta reports whether there is nothing that the cache drops of the metadata of a Run.
+// hasRunMeta reports whether the metadata of a Run has nothing that the cache drops.
 func hasRunMeta(run *v1alpha1.Run) bool {
 	return run.ManagedFields == nil && run.Finalizers == nil && run.GenerateName == "" && len(run.Labels) <= maxLabels &&
 		hasReducedOwners(run.OwnerReferences) && maps.Equal(run.Annotations, annotationsOfRun(run.Annotations))

@@ -16,9 +16,9 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/revision/specsize"
 )
 
-// Bounds of the metadata that is kept. The API server bounds neither the number of labels and
-// owners nor the length of the names in an owner. What the operator writes is smaller, and a policy
-// admits no Run with more than 64 labels; those of a child Run are these and the operator's own.
+// Bounds of the metadata that is kept. The API server bounds neither the number of labels and owners nor the length of
+// the names in an owner. The operator's own metadata is smaller, and a policy admits no Run with more than 64 labels; a
+// child Run has these and the operator's own.
 const (
 	maxLabels     = 80
 	maxValue      = 1 << 10
@@ -35,8 +35,8 @@ type object[T any] interface {
 	client.Object
 }
 
-// Functions that return what the cache keeps of an object: its spec, unless that is too large (see
-// package specsize), and its status; of its metadata neither labels nor annotations.
+// Functions that return what the cache keeps of an object: its spec, unless that is too large (see package specsize),
+// and its status, but neither labels nor annotations.
 var (
 	Agent    = withSpec(func(o *v1alpha1.Agent) *v1alpha1.AgentSpec { return &o.Spec })
 	Model    = withSpec(func(o *v1alpha1.Model) *v1alpha1.ModelSpec { return &o.Spec })
@@ -73,8 +73,8 @@ func keepIdentity(o client.Object) {
 	o.SetGenerateName("")
 }
 
-// IdentityOnly returns what the cache keeps of an object of which the operator needs to know only
-// that it exists: namespace, name, UID and resource version.
+// IdentityOnly returns what the cache keeps of an object whose existence is enough: namespace, name, UID and resource
+// version.
 func IdentityOnly(o any) (any, error) {
 	switch o := o.(type) {
 	case *metav1.PartialObjectMetadata:
@@ -95,8 +95,8 @@ func identity(m *metav1.ObjectMeta) metav1.ObjectMeta {
 	}
 }
 
-// chosen returns the values of some keys, without those that are too long for the operator to have
-// written them; nil if there are none.
+// chosen returns the values of some keys, without values that are longer than any that the operator writes; nil if
+// there are none.
 func chosen(all map[string]string, keys ...string) map[string]string {
 	var out map[string]string
 	for _, k := range keys {
@@ -110,9 +110,8 @@ func chosen(all map[string]string, keys ...string) map[string]string {
 	return out
 }
 
-// reducedOwners returns the owners that fit: the controller first, then those of Deckhand's kinds.
-// An owner with a name that no object can have is kept with a part of that name. If an object has
-// owners, one remains.
+// reducedOwners returns owners within the bounds: the controller first, then owners of Deckhand's kinds. If the name of
+// an owner is longer than any object's, a part of it is kept. If an object has owners, at least one is kept.
 func reducedOwners(all []metav1.OwnerReference) []metav1.OwnerReference {
 	if hasReducedOwners(all) {
 		return all
@@ -144,7 +143,7 @@ func rank(o metav1.OwnerReference) int {
 	return 2
 }
 
-// cut returns the first bytes of a text, in memory of its own.
+// cut returns the first bytes of a text, copied.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -152,9 +151,8 @@ func cut(text string, most int) string {
 	return strings.Clone(text[:most])
 }
 
-// AgentWith returns a function that returns what the cache keeps of an Agent, and sets the
-// durability of an Agent that says nothing. All controllers read Agents from the cache, so that for
-// all of them it is as if the Agent said so.
+// AgentWith returns a function that returns what the cache keeps of an Agent. It sets the durability of Agents without
+// one, so that all controllers, which read Agents from the cache, see that durability.
 func AgentWith(durability v1alpha1.Durability) func(any) (any, error) {
 	return func(o any) (any, error) {
 		kept, err := Agent(o)

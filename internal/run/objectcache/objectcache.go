@@ -20,8 +20,8 @@ import (
 // maxVolumes is how many volumes of Runs are kept of a pod; the operator mounts one.
 const maxVolumes = 16
 
-// Pod returns what the cache keeps of a Pod: little more than metadata and how
-// its containers are. The controller reads the rest of the current pod from the API server.
+// Pod returns what the cache keeps of a Pod: little more than metadata and the states of its containers. The controller
+// reads the rest of the current pod from the API server.
 func Pod(o any) (any, error) {
 	pod, is := o.(*corev1.Pod)
 	if !is {
@@ -53,8 +53,8 @@ func volumesOfRuns(pod *corev1.Pod) []corev1.Volume {
 	return out
 }
 
-// keepRunner adds what is kept of a runner pod. An admission policy leaves its ServiceAccount to
-// the operator, so that no user writes what is added.
+// keepRunner adds further fields of a runner pod. An admission policy reserves its ServiceAccount for the operator, so
+// no user can write these fields.
 func keepRunner(kept, pod *corev1.Pod) {
 	kept.Annotations = signed(pod)
 	if name := runnerpod.RevisionName(pod); name != "" {
@@ -106,8 +106,8 @@ func reducedStatuses(all []corev1.ContainerStatus) []corev1.ContainerStatus {
 	return out
 }
 
-// Run returns what the cache keeps of a Run: of a finished one neither its
-// prompt nor its last steps nor, unless it is a part of another Run, its result.
+// Run returns what the cache keeps of a Run. For a finished one it drops the prompt, the last steps and, unless it is a
+// child Run, the result.
 func Run(o any) (any, error) {
 	run, is := o.(*v1alpha1.Run)
 	if !is {
@@ -127,7 +127,7 @@ func Run(o any) (any, error) {
 	return &kept, nil
 }
 
-// isReduced reports whether there is nothing that the cache drops of a Run.
+// isReduced reports whether a Run has nothing that the cache drops.
 func isReduced(run *v1alpha1.Run) bool {
 	if !hasRunMeta(run) || run.Spec.Input != reducedInput(run) {
 		return false
@@ -163,8 +163,8 @@ func reducedProgress(run *v1alpha1.Run) *v1alpha1.RunProgress {
 	return &p
 }
 
-// tooLong is kept in place of an input that is longer than a Run may have. The schema of Run does
-// not bound it, and the Run ends because of its length.
+// tooLong replaces an input that is longer than a Run may have. The schema of Run does not bound it, and the Run ends
+// because of its length.
 var tooLong = &runtime.RawExtension{Raw: []byte(`"` + strings.Repeat("x", snapshot.MaxInput) + `"`)}
 
 func reducedInput(run *v1alpha1.Run) *runtime.RawExtension {
@@ -174,8 +174,7 @@ func reducedInput(run *v1alpha1.Run) *runtime.RawExtension {
 	return run.Spec.Input
 }
 
-// NetworkPolicy returns what the cache keeps of a NetworkPolicy: for which pods it is, and digests of
-// its spec.
+// NetworkPolicy returns what the cache keeps of a NetworkPolicy: which pods it selects, and digests of its spec.
 func NetworkPolicy(o any) (any, error) {
 	policy, is := o.(*networkingv1.NetworkPolicy)
 	if !is {
@@ -186,15 +185,15 @@ func NetworkPolicy(o any) (any, error) {
 	return kept, nil
 }
 
-// maxRequired is the most revisions that a revision may require: one for each node of a Workflow.
+// maxRequired is the maximum number of revisions that a revision requires: one for each node of a Workflow.
 const maxRequired = 64 + 16
 
 // hashLength is the length of the hash of a revision.
 const hashLength = 64
 
-// Revision returns what the cache keeps of a ConfigMap with the label of revisions: metadata,
-// and never data. A hash that the name does not have, and required revisions that no Workflow
-// can have, were not written by the operator and are dropped.
+// Revision returns what the cache keeps of a ConfigMap with the label of revisions: metadata without data. A hash that
+// does not match the name, and required revisions that no Workflow can have, do not come from the operator and are
+// dropped.
 func Revision(o any) (any, error) {
 	switch o := o.(type) {
 	case *metav1.PartialObjectMetadata:
@@ -239,8 +238,8 @@ func isHash(text string) bool {
 // maxModes is how many access modes there are.
 const maxModes = 4
 
-// VolumeClaim returns what the cache keeps of a PersistentVolumeClaim: whose it is, how long it
-// is kept, its access modes and its phase.
+// VolumeClaim returns what the cache keeps of a PersistentVolumeClaim: its owner, its retention, its access modes and
+// its phase.
 func VolumeClaim(o any) (any, error) {
 	claim, is := o.(*corev1.PersistentVolumeClaim)
 	if !is {

@@ -14,7 +14,7 @@ import (
 // State is the state of a Run in the queue of its Agent.
 type State int
 
-// The states. A Run that has started has a place; one that is NotQueued needs none.
+// The states. A Run that has started has a place. A Run that is NotQueued needs none.
 const (
 	NotQueued State = iota
 	Waiting
@@ -39,8 +39,7 @@ func StateOf(run *v1alpha1.Run) State {
 	return Waiting
 }
 
-// awaitsChild says whether all that a Run does is to wait for child Runs, with a
-// pod or without.
+// awaitsChild reports whether a Run does nothing but wait for child Runs, with or without a pod.
 func awaitsChild(run *v1alpha1.Run) bool {
 	a, p := run.Status.Attempt, run.Status.Progress
 	return a != nil && p != nil && p.Attempt == a.Number && p.State == v1alpha1.ReasonAwaitingChild

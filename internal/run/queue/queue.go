@@ -16,9 +16,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/run/children"
 )
 
-// Queue computes positions from a cache. It remembers which Runs may start and
-// that the cache may not show yet: without that, several Runs that are reconciled together
-// would each take the last place.
+// Queue computes positions from a cache. It remembers which Runs got a place that the cache may not show yet: otherwise
+// several Runs that are reconciled together could each take the last place.
 type Queue struct {
 	client client.Reader
 	mu     sync.Mutex
@@ -46,7 +45,7 @@ func (q *Queue) Position(ctx context.Context, run *v1alpha1.Run) (Position, erro
 	return q.position(ctx, run, func(map[types.UID]bool) {})
 }
 
-// Take returns the same and, if the Run may start, gives it the place.
+// Take returns the position of a Run and, if the Run may start, gives it the place.
 func (q *Queue) Take(ctx context.Context, run *v1alpha1.Run) (Position, error) {
 	return q.position(ctx, run, func(given map[types.UID]bool) { given[run.UID] = true })
 }
@@ -74,8 +73,7 @@ func (q *Queue) position(ctx context.Context, run *v1alpha1.Run, give func(map[t
 	return t, nil
 }
 
-// concurrency returns how many Runs of an Agent may be active at present; 0: there is no
-// bound.
+// concurrency returns how many Runs of an Agent may be active now; 0: no bound.
 func (q *Queue) concurrency(ctx context.Context, key client.ObjectKey) (int32, error) {
 	var agent v1alpha1.Agent
 	err := q.client.Get(ctx, key, &agent)
@@ -88,7 +86,7 @@ func (q *Queue) concurrency(ctx context.Context, key client.ObjectKey) (int32, e
 	return *agent.Spec.Concurrency, nil
 }
 
-// remember keeps which Runs of an Agent have a place that the cache does not show yet.
+// remember keeps the Runs of an Agent with a place that the cache does not show yet.
 func (q *Queue) remember(key client.ObjectKey, given map[types.UID]bool) {
 	switch {
 	case len(given) == 0:
@@ -100,8 +98,8 @@ func (q *Queue) remember(key client.ObjectKey, given map[types.UID]bool) {
 	}
 }
 
-// entries returns the unfinished Runs of an Agent, and those of them that have a place which
-// the cache does not show yet. The caller holds the lock.
+// entries returns the unfinished Runs of an Agent, and those with a place that the cache does not show yet. The caller
+// holds the lock.
 func (q *Queue) entries(ctx context.Context, key client.ObjectKey) ([]Entry, map[types.UID]bool, error) {
 	var list v1alpha1.RunList
 	if err := q.client.List(ctx, &list, client.InNamespace(key.Namespace), client.MatchingFields{UnfinishedByAgent: key.Name}, client.UnsafeDisableDeepCopy); err != nil {

@@ -8,11 +8,10 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
-// maxLabels is the most labels of a metric.
+// maxLabels is the maximum number of labels of a metric.
 const maxLabels = 4
 
-// A family is a metric with its series. A series takes about 100 bytes, a tenth of what those of
-// client_golang take.
+// A family is a metric with its series. A series takes about 100 bytes, a tenth of a series in client_golang.
 type family struct {
 	Family
 
@@ -35,8 +34,8 @@ func newFamily(f Family, kind prometheus.ValueType) *family {
 	return &family{Family: f, kind: kind, desc: prometheus.NewDesc(f.Name, f.Help, f.Labels, nil), series: map[[maxLabels]string]float64{}}
 }
 
-// add adds to the series with these label values. A counter does not count what is not positive;
-// a gauge forgets a series that is zero.
+// add adds to the series with these label values. A counter ignores negative values and 0; a gauge drops a series that
+// is 0.
 func (f *family) add(n float64, values ...string) {
 	if f.kind == prometheus.CounterValue && n <= 0 {
 		return
@@ -57,7 +56,7 @@ func (f *family) collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// metrics returns the series as they are now. The lock is not held while they are sent.
+// metrics returns the current series. The lock is not held while they are sent.
 func (f *family) metrics() []prometheus.Metric {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -87,8 +86,8 @@ func histogram(name, help string, buckets []float64) *histogramFamily {
 	}
 }
 
-// Bounds of label values. Counters are never removed, so the first values of a process have
-// series of their own, and all later ones are counted together.
+// Bounds of label values. Counters are never removed, so only the first values in a process have their own series, and
+// all later values are counted together.
 const (
 	maxNamespaces = 300
 	maxPairs      = 1000
@@ -98,7 +97,7 @@ const (
 	maxUntried = 20
 )
 
-// other is the label value of what is beyond a bound.
+// other is the label value of values beyond a bound.
 const other = "other"
 
 // A bound remembers the values that have series of their own.
@@ -126,7 +125,7 @@ func (b *bound) admit(values ...string) bool {
 	return b.known[key]
 }
 
-// knows reports whether these values have series of their own already.
+// knows reports whether these values have their own series already.
 func (b *bound) knows(values ...string) bool {
 	key := keyOf(values)
 	b.mu.Lock()
@@ -160,7 +159,7 @@ func agentLabel(namespace string, run *v1alpha1.Run) string {
 	return agent
 }
 
-// admitUntried reports whether one more Agent of a namespace may have series of its own.
+// admitUntried reports whether one more Agent of a namespace may have its own series.
 func admitUntried(namespace string) bool {
 	untried.mu.Lock()
 	defer untried.mu.Unlock()

@@ -112,7 +112,7 @@ func (Collector) Collect(to chan<- prometheus.Metric) {
 // Register adds the metrics to the registry of the process, once.
 var Register = sync.OnceFunc(func() { metrics.Registry.MustRegister(Collector{}) })
 
-// Finished counts a Run that ended, with what it used.
+// Finished counts a Run that ended, with its usage.
 func Finished(run *v1alpha1.Run, reason string) {
 	ns := namespaceLabel(run.Namespace)
 	agent := agentLabel(ns, run)
@@ -137,8 +137,8 @@ func isInUsageOfParent(run *v1alpha1.Run) bool {
 	return run.Labels[v1alpha1.LabelParentRun] != "" && metav1.GetControllerOf(run) != nil
 }
 
-// used counts the tokens and cost of a Run of an Agent. A custom runner may report any numbers:
-// what is less than zero is not counted.
+// used counts the tokens and cost of a Run of an Agent. A custom runner may report any numbers: negative ones are
+// ignored.
 func used(p *v1alpha1.RunProgress, ns, agent string) {
 	model := modelLabel(ns, agent, p.Model)
 	u := p.Usage
@@ -159,7 +159,7 @@ func used(p *v1alpha1.RunProgress, ns, agent string) {
 	}
 }
 
-// called counts the calls of a Run of an Agent, and what was refused.
+// called counts the calls of a Run of an Agent, and refusals.
 func called(p *v1alpha1.RunProgress, ns, agent string) {
 	modelCalls.add(float64(p.Counts.ModelCalls), ns, agent, modelLabel(ns, agent, p.Model))
 	for result, n := range callsByResult(p) {
@@ -172,8 +172,8 @@ func called(p *v1alpha1.RunProgress, ns, agent string) {
 	}
 }
 
-// callsByResult returns the numbers of tool calls that succeeded, failed and were denied. The report
-// of a custom runner may not add up: then each number is the most that those before it leave.
+// callsByResult returns the numbers of tool calls that succeeded, failed and were denied. If the numbers of a custom
+// runner are inconsistent, each is at most the rest after the earlier ones.
 func callsByResult(p *v1alpha1.RunProgress) map[string]int64 {
 	failed := min(p.Counts.ToolErrors, p.Counts.ToolCalls)
 	denied := int64(0)
@@ -223,7 +223,7 @@ func CountWrites(cfg *rest.Config) *rest.Config {
 
 type writeCounter struct{ next http.RoundTripper }
 
-// verbs are those of requests that change objects. Others are not counted.
+// verbs are the verbs of requests that change objects. Other requests are not counted.
 var verbs = map[string]string{http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete"}
 
 // RoundTrip implements http.RoundTripper.

@@ -12,7 +12,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
-// PodUser is who chooses the user and the groups of pods.
+// PodUser selects who chooses the user and the groups of pods.
 type PodUser string
 
 const (
@@ -22,8 +22,8 @@ const (
 	PodUserCluster PodUser = "Cluster"
 )
 
-// workingDir is where programs start; empty: where their image says. Images often begin in the home
-// of their own user, which another may not enter.
+// workingDir returns where programs start; empty: where their image sets it. Images often start in the home of their
+// own user, which other users may not enter.
 func (u PodUser) workingDir() string {
 	if u == PodUserCluster {
 		return "/"
@@ -46,16 +46,15 @@ type idRange struct{ first, last int64 }
 
 func (r idRange) has(id int64) bool { return id > 0 && id >= r.first && id <= r.last }
 
-// Assignable is what the cluster may assign to the pods of a namespace. The zero value allows
-// nothing.
+// Assignable is which users and groups the cluster may assign to the pods of a namespace. The zero value allows none.
 type Assignable struct {
 	users  []idRange
 	groups []idRange
 	level  string
 }
 
-// AssignableIn returns what the annotations of a namespace allow. Without ranges of groups these
-// are the ranges of users. A range that cannot be read allows nothing.
+// AssignableIn returns what the annotations of a namespace allow. Without ranges of groups, the ranges of users apply
+// to groups. An invalid range allows nothing.
 func AssignableIn(annotations map[string]string) Assignable {
 	a := Assignable{users: parseRanges(annotations[annotationUsers]), level: annotations[annotationLevel]}
 	a.groups = a.users
@@ -124,8 +123,8 @@ func (a Assignable) isLevel(o *corev1.SELinuxOptions) bool {
 // cluster.
 func leavesUser(asked *corev1.Pod) bool { return asked.Spec.SecurityContext.RunAsGroup == nil }
 
-// accept compares what the cluster assigned. It returns the pod without what is assignable, for
-// all other comparisons, and what is not.
+// accept checks what the cluster assigned. It returns the pod without assignable values, for all other comparisons, and
+// the values that are not assignable.
 func (a Assignable) accept(asked, made *corev1.Pod) (rest *corev1.Pod, found []string) {
 	if rest = made.DeepCopy(); rest.Spec.SecurityContext == nil {
 		rest.Spec.SecurityContext = &corev1.PodSecurityContext{}
@@ -160,8 +159,8 @@ func (a Assignable) clear(c *corev1.SecurityContext) {
 	}
 }
 
-// differentUsers returns the containers whose user is not that of the runner. All of them, if the
-// runner's is not what was asked for, or not assignable.
+// differentUsers returns the containers whose user differs from the runner's. These are all containers if the runner's
+// user is neither the requested one nor assignable.
 func (a Assignable) differentUsers(asked, made *corev1.Pod) []string {
 	user, want := userOf(made, RunnerContainer), asked.Spec.SecurityContext.RunAsUser
 	isRight := user != nil && (want != nil && *want == *user || want == nil && a.user(user))
@@ -179,8 +178,8 @@ func containersIn(pod *corev1.Pod) []corev1.Container {
 	return slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
 }
 
-// Unassigned returns the first container whose user was left to the cluster and that was given
-// none; empty: all have a user, or the pod has no sandbox and no server that share files with the runner.
+// Unassigned returns the first container whose user was left to the cluster and that got none; empty: all have a user,
+// or the pod has no sandbox and no server that share files with the runner.
 func Unassigned(asked, made *corev1.Pod) string {
 	shares := slices.ContainsFunc(asked.Spec.InitContainers, func(c corev1.Container) bool { return IsGuarded(c.Name) })
 	if !shares || asked.Spec.SecurityContext.RunAsUser != nil {
@@ -194,7 +193,7 @@ func Unassigned(asked, made *corev1.Pod) string {
 	return ""
 }
 
-// userOf returns the user of a container: its own, or that of the pod; nil: that of its image.
+// userOf returns the user of a container: its own or that of the pod; nil: that of its image.
 func userOf(pod *corev1.Pod, name string) *int64 {
 	for _, c := range containersIn(pod) {
 		if c.Name == name && c.SecurityContext != nil && c.SecurityContext.RunAsUser != nil {
@@ -207,11 +206,10 @@ func userOf(pod *corev1.Pod, name string) *int64 {
 	return nil
 }
 
-// A FileOwner is the user whom the files of a volume belong to, and the group of the volume; 0: none.
+// A FileOwner is the user who owns the files of a volume, and the group of the volume; 0: none.
 type FileOwner struct{ User, Group int64 }
 
-// OwnerOf returns the user that the cluster gave to a pod, for the files on its volume; nil: it
-// gave none.
+// OwnerOf returns the user that the cluster assigned to a pod, for the files on its volume, or nil.
 func OwnerOf(pod *corev1.Pod) *FileOwner {
 	user := userOf(pod, RunnerContainer)
 	if user == nil {
@@ -232,8 +230,8 @@ func (o FileOwner) String() string {
 	return fmt.Sprintf("%d:%d", o.User, o.Group)
 }
 
-// asked returns what a pod asks for that shares the files. The group of its processes stays that of
-// the cluster.
+// asked returns the users that a pod requests which shares the files. The group of its processes is left to the
+// cluster.
 func (o FileOwner) asked() userAndGroups {
 	out := userAndGroups{user: &o.User}
 	if o.Group != 0 {
@@ -242,7 +240,7 @@ func (o FileOwner) asked() userAndGroups {
 	return out
 }
 
-// FileOwnerOf returns the recorded owner of the files on a claim; nil: none is recorded.
+// FileOwnerOf returns the recorded owner of the files on a claim, or nil.
 func FileOwnerOf(claim *corev1.PersistentVolumeClaim) *FileOwner {
 	if claim == nil {
 		return nil

@@ -10,11 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// Changes compares a pod that the API server stored with the one that was requested, and
-// returns the differences; empty: there are none. Other webhooks may add anything to the
-// runner, which protects what it has; what they add to containers that run commands of a model
-// or MCP servers, those can use. Where the user was left to the cluster, it may assign what is
-// assignable.
+// Changes compares a pod that the API server stored with the requested one, and returns the differences. Other webhooks
+// may add anything to the runner, which protects itself; but commands of a model and MCP servers could use anything
+// that is added to their containers. If the user was left to the cluster, assignable values are accepted.
 func Changes(asked, made *corev1.Pod, allowed []string, assignable Assignable) string {
 	c := comparison{asked: asked, made: made, allowed: allowed}
 	var assigned []string
@@ -57,8 +55,7 @@ func (c *comparison) allows(names ...string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(c.allowed, n) })
 }
 
-// container compares one container. What the cluster fills in by itself, and how
-// much of the node it may use, does not count.
+// container compares one container. Defaults of the cluster, and resources, do not count.
 func (c *comparison) container(want *corev1.Container) {
 	c.guarded = append(c.guarded, want)
 	at := slices.IndexFunc(c.made.Spec.InitContainers, func(m corev1.Container) bool { return m.Name == want.Name })
@@ -121,7 +118,7 @@ func (c *comparison) mounts(want, is *corev1.Container) {
 	}
 }
 
-// pod compares what opens the containers to each other, or to the node.
+// pod compares the fields that give containers access to each other, or to the node.
 func (c *comparison) pod() {
 	spec := &c.made.Spec
 	shared := spec.ShareProcessNamespace != nil && *spec.ShareProcessNamespace
@@ -148,14 +145,13 @@ func (c *comparison) pod() {
 	}
 }
 
-// isConfinedBySELinux reports whether processes have the type of containers. A level, which
-// administrators assign to each namespace, takes nothing from their confinement; types such as
-// spc_t do.
+// isConfinedBySELinux reports whether processes have the type of containers. A level, which administrators assign to
+// each namespace, does not weaken the confinement; types such as spc_t do.
 func isConfinedBySELinux(o *corev1.SELinuxOptions) bool {
 	return o == nil || o.User == "" && o.Role == "" && (o.Type == "" || o.Type == "container_t")
 }
 
-// volumes compares what the guarded containers mount.
+// volumes compares the mounts of the guarded containers.
 func (c *comparison) volumes() {
 	for _, want := range c.asked.Spec.Volumes {
 		mounted := slices.ContainsFunc(c.guarded, func(g *corev1.Container) bool {
@@ -187,14 +183,12 @@ func (c *comparison) others() {
 	}
 }
 
-// sameImage allows a digest where there was none: policies that verify images pin
-// them so.
+// sameImage allows an added digest: policies that verify images add one.
 func sameImage(want, is string) bool {
 	return is == want || !strings.Contains(want, "@") && strings.HasPrefix(is, want+"@sha256:")
 }
 
-// sameSecurity compares with what was asked for. The cluster may write down how
-// /proc is mounted; that is what it is by default.
+// sameSecurity compares the security context with the requested one. The cluster may add the default of procMount.
 func sameSecurity(want, is *corev1.SecurityContext) bool {
 	if is == nil {
 		return want == nil
@@ -206,7 +200,7 @@ func sameSecurity(want, is *corev1.SecurityContext) bool {
 	return equality.Semantic.DeepEqual(want, got)
 }
 
-// sameMount ignores what the cluster writes down of its own.
+// sameMount ignores defaults that the cluster adds.
 func sameMount(want, is corev1.VolumeMount) bool {
 	return want.Name == is.Name && want.MountPath == is.MountPath && want.SubPath == is.SubPath && is.SubPathExpr == "" &&
 		(want.ReadOnly == is.ReadOnly || is.ReadOnly) && (is.MountPropagation == nil || *is.MountPropagation == corev1.MountPropagationNone)

@@ -13,7 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// The containers of a runner pod, beside one for each MCP server.
+// The containers of a runner pod, in addition to one for each MCP server.
 const (
 	RunnerContainer  = "runner"
 	SandboxContainer = "sandbox"
@@ -25,17 +25,17 @@ const (
 // sandboxInImage is the program of sandboxes in the runner's image.
 const sandboxInImage = "/sandbox"
 
-// isRunnerOnly says whether the runner is all there is.
+// isRunnerOnly reports whether the pod has no sandbox and no MCP servers.
 func (b builder) isRunnerOnly() bool { return b.sandbox == nil && len(b.servers) == 0 }
 
-// needsFetch says whether the workspace begins with anything.
+// needsFetch reports whether the workspace has initial content.
 func (b builder) needsFetch() bool {
 	ws := b.Revision.Snapshot.Workspace
 	return ws.Git != nil || len(ws.Files) > 0
 }
 
-// initContainers are the containers that start before the runner: those that end, then
-// those that stay.
+// initContainers returns the containers that start before the runner: first the containers that end, then the ones that
+// keep running.
 func (b builder) initContainers() []corev1.Container {
 	var out []corev1.Container
 	if !b.isRunnerOnly() {
@@ -53,7 +53,7 @@ func (b builder) initContainers() []corev1.Container {
 	return out
 }
 
-// containerNames are those of all containers, with commas.
+// containerNames returns the names of all containers, separated by commas.
 func (b builder) containerNames() string {
 	names := []string{RunnerContainer}
 	for _, c := range b.initContainers() {
@@ -62,7 +62,7 @@ func (b builder) containerNames() string {
 	return strings.Join(names, ",")
 }
 
-// container is what every container of the pod has.
+// container returns the common part of all containers of the pod.
 func (b builder) container(name, image string) corev1.Container {
 	return corev1.Container{
 		Name:                     name,
@@ -112,11 +112,10 @@ func sized(wanted, most string) corev1.ResourceRequirements {
 	}
 }
 
-// resources returns the configured resources, completed by those of standard. Configured resources
-// without CPU get its CPU request: the kernel shares CPU time between containers by their
-// requests, and a container without one may get none beside a sandbox whose commands take all.
-// Without a limit that standard has they get that of standard, or their request if it is larger: a
-// container without a limit of memory takes the memory of the cluster node.
+// resources returns the configured resources, completed by those of standard. Configured resources without CPU get its
+// CPU request: the kernel shares CPU time between containers by their requests, and a container without one may get
+// none beside a sandbox whose commands take all. A missing limit is set to the limit of standard, or to their request
+// if that is larger: a container without a memory limit could take all memory of the cluster node.
 func resources(configured *corev1.ResourceRequirements, standard corev1.ResourceRequirements) corev1.ResourceRequirements {
 	if configured == nil {
 		return standard
@@ -146,7 +145,7 @@ func resources(configured *corev1.ResourceRequirements, standard corev1.Resource
 	return out
 }
 
-// hasLimit reports whether resources have a limit. 0 is none.
+// hasLimit reports whether a resource has a limit. 0 means none.
 func hasLimit(r corev1.ResourceRequirements, name corev1.ResourceName) bool {
 	limit := r.Limits[name]
 	return !limit.IsZero()
@@ -182,9 +181,8 @@ func (b builder) runner() corev1.Container {
 	return c
 }
 
-// liveness has the kubelet end a runner that hangs, about two minutes after it
-// stopped to respond. The program of the first process is that of the runner,
-// wherever its image keeps it.
+// liveness makes the kubelet end a runner that hangs, about two minutes after its last response. The probe runs the
+// program of the first process, whose path depends on the image.
 func liveness() *corev1.Probe {
 	grace := int64(5)
 	return &corev1.Probe{
@@ -197,8 +195,8 @@ func liveness() *corev1.Probe {
 	}
 }
 
-// install copies the program of sandboxes to where each of them finds it. It is
-// the installation's own, whatever the runner is.
+// install copies the program of sandboxes to the directory of each. The copy comes from the installation's image, and
+// not from a custom runner image.
 func (b builder) install() corev1.Container {
 	c := b.deckhandContainer(InstallContainer)
 	c.Command = []string{sandboxInImage, "install"}
@@ -209,8 +207,7 @@ func (b builder) install() corev1.Container {
 	return c
 }
 
-// fetch fills the workspace. It has the repository's credentials, and nothing
-// else that is secret.
+// fetch returns the container that fills the workspace. Its only secrets are the credentials of the repository.
 func (b builder) fetch() corev1.Container {
 	c := b.deckhandContainer(FetchContainer)
 	c.Args = []string{task.FetchMode}
@@ -230,8 +227,8 @@ func (b builder) fetch() corev1.Container {
 	return c
 }
 
-// workspaceSize returns the variable with the size of the workspace, of which a repository
-// may use no more: neither the kubelet nor every file system counts directories.
+// workspaceSize returns the variable with the size of the workspace, which bounds the repository: neither the kubelet
+// nor every file system counts directories.
 func (b builder) workspaceSize() []corev1.EnvVar {
 	ws := b.Revision.Agent.Workspace
 	if b.Revision.Snapshot.Workspace.Git == nil || ws.Size == nil && b.Run.Status.Attempt.VolumeClaim == "" {
@@ -241,8 +238,8 @@ func (b builder) workspaceSize() []corev1.EnvVar {
 	return []corev1.EnvVar{{Name: task.EnvWorkspaceSize, Value: strconv.FormatInt(size.Value(), 10)}}
 }
 
-// sandboxContainer is where commands run. It has the files and nothing else: whatever is
-// added here, a model's commands have.
+// sandboxContainer returns the container of commands. It has only the files: everything that is added here is
+// accessible to a model's commands.
 func (b builder) sandboxContainer() corev1.Container {
 	c := b.container(SandboxContainer, b.sandbox.Image)
 	c.RestartPolicy = sidecar()
@@ -250,8 +247,8 @@ func (b builder) sandboxContainer() corev1.Container {
 	if b.sandbox.Required {
 		c.Command = append(c.Command, "-required")
 	}
-	// The file of its last word is on the disk of the node, counts against no limit
-	// and may be written by anybody: it lies where commands may write nothing.
+	// The file of the termination message is on the node's disk, counts against no limit and can be written by any
+	// user, so it is in a directory where commands cannot write.
 	c.TerminationMessagePath = terminationLogPath
 	var chosen stored.Sandbox
 	if s := b.Revision.Agent.Sandbox; s != nil {
@@ -270,7 +267,7 @@ func (b builder) sandboxContainer() corev1.Container {
 	return c
 }
 
-// terminationLogPath is beneath what commands cannot change.
+// terminationLogPath is in a directory that commands cannot change.
 const terminationLogPath = "/deckhand/termination-log"
 
 // sidecar makes an init container stay, and start again should it end.
@@ -311,7 +308,7 @@ func secretMount(name string) corev1.VolumeMount {
 	return corev1.VolumeMount{Name: secretVolumeName(name), MountPath: task.SecretsDir + "/" + name}
 }
 
-// A server is an MCP server in a container of its own.
+// A server is an MCP server with its own container.
 type server struct {
 	toolset string
 	stored.Server
@@ -332,13 +329,13 @@ func serverContainersOf(a stored.Agent) []server {
 // shares with the runner. Names of containers have no dots.
 func (s server) container() string { return ServerPrefix + dotless(s.toolset) }
 
-// tmp is the volume of its scratch files.
+// tmp returns the name of the volume for its temporary files.
 func (s server) tmp() string { return "tmp-" + dotless(s.toolset) }
 
 // dir is where the runner finds it.
 func (s server) dir() string { return task.ServersDir + "/" + s.toolset }
 
-// workingDir is where its program starts: it may only write to its scratch files.
+// workingDir returns where its program starts: it may write only to its temporary files.
 func (s server) workingDir() string {
 	if s.MountsWorkspace {
 		return task.Workspace
@@ -353,7 +350,7 @@ func dotless(name string) string {
 	return strings.ReplaceAll(name, ".", "-") + "-" + task.Hash([]byte(name))[:8]
 }
 
-// serverContainer is the container of a server: with its own Secrets and no others.
+// serverContainer returns the container of a server, with only its own Secrets.
 func (b builder) serverContainer(s server) corev1.Container {
 	c := b.container(s.container(), s.Image)
 	c.RestartPolicy = sidecar()
@@ -377,8 +374,8 @@ func (b builder) serverContainer(s server) corev1.Container {
 	return c
 }
 
-// variable is a variable of a container. A Secret that is missing keeps the container
-// from starting, and the kubelet says so.
+// variable returns a variable of a container. If its Secret is missing, the container does not start, and the kubelet
+// reports that.
 func variable(v stored.Variable) corev1.EnvVar {
 	if v.Secret == nil {
 		return corev1.EnvVar{Name: v.Name, Value: literal(v.Value)}

@@ -21,20 +21,20 @@ const nameOfFilesPod = "deckhand-files"
 // filesPodSeconds is how long a pod that reads files may run.
 const filesPodSeconds int64 = 600
 
-// FilesPod says how a pod runs that reads the files of a Run. The claim has it as an
-// annotation, because the pods of the Run may be deleted when the files are read.
+// FilesPod configures a pod that reads the files of a Run. It is an annotation of the claim, because the pods of the
+// Run may be deleted when the files are read.
 type FilesPod struct {
 	Image            string                        `json:"image,omitempty"`
 	ImagePullPolicy  corev1.PullPolicy             `json:"imagePullPolicy,omitempty"`
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 	RunAsUser        int64                         `json:"runAsUser,omitempty"`
-	// User is Cluster if the cluster chooses the user; else it is RunAsUser.
+	// User is Cluster if the cluster chooses the user; otherwise the user is RunAsUser.
 	User         PodUser             `json:"user,omitempty"`
 	NodeSelector map[string]string   `json:"nodeSelector,omitempty"`
 	Tolerations  []corev1.Toleration `json:"tolerations,omitempty"`
-	// Resources are those of its container; nil: the standard ones of runners.
+	// Resources are the resources of its container; nil: the standard ones of runners.
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
-	// Owner is the recorded user of the files; nil: none is recorded.
+	// Owner is the recorded owner of the files, or nil.
 	Owner *FileOwner `json:"-"`
 }
 
@@ -62,8 +62,8 @@ func filesPodOf(in Input) FilesPod {
 	return f
 }
 
-// FilesPodOf returns how a pod runs that reads the files on a claim. The image is empty if
-// the claim does not say it.
+// FilesPodOf returns the configuration of a pod that reads the files on a claim. The image is empty if the claim does
+// not have it.
 func FilesPodOf(claim *corev1.PersistentVolumeClaim) FilesPod {
 	var f FilesPod
 	if json.Unmarshal([]byte(claim.Annotations[v1alpha1.AnnotationFilesPod]), &f) != nil {
@@ -83,7 +83,7 @@ func (f FilesPod) resources() corev1.ResourceRequirements {
 	return *f.Resources
 }
 
-// userAndGroups are those of the pod: of the user whom the files belong to.
+// userAndGroups returns the users of the pod: the owner of the files.
 func (f FilesPod) userAndGroups() userAndGroups {
 	switch {
 	case f.User != PodUserCluster:
@@ -108,8 +108,8 @@ func EventsFolder(run *v1alpha1.Run) string {
 	return state + "/" + task.EventsFolder
 }
 
-// Pod returns a pod that waits and mounts nothing but a folder of a claim, read-only. It has no
-// token. If node is not empty, it runs on that cluster node. Its name is generated.
+// Pod returns a pod that waits and mounts only a folder of a claim, read-only. It has no token. If node is not empty,
+// it runs on that cluster node. Its name is generated.
 func (f FilesPod) Pod(run *v1alpha1.Run, claim, folder, node string) *corev1.Pod {
 	no, deadline, grace := false, filesPodSeconds, int64(1)
 	pod := &corev1.Pod{

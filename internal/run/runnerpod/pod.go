@@ -19,15 +19,13 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// uid is the user and group of everything in a runner pod: the one that
-// distroless images call nonroot.
+// uid is the user and group of everything in a runner pod: the user that distroless images call nonroot.
 const uid int64 = 65532
 
 // graceSeconds is how long a runner has after SIGTERM.
 const graceSeconds int64 = 30
 
-// Name is the name of an attempt's pod; long names of Runs are cut and
-// told apart by a hash.
+// Name returns the name of an attempt's pod. Long names of Runs are cut and made unique by a hash.
 func Name(run string, attempt int32) string {
 	suffix := "-" + strconv.Itoa(int(attempt))
 	if len(run)+len(suffix) <= 63 {
@@ -79,7 +77,7 @@ func New(in Input) *corev1.Pod {
 // manifest: on a pod they would make GitOps tools adopt or prune it.
 var foreign = []string{"app.kubernetes.io/", "argocd.argoproj.io/", "helm.sh/", "deckhand.dev/"}
 
-// ownLabels are those that Deckhand reads.
+// ownLabels are the labels that Deckhand reads.
 func (b builder) ownLabels() map[string]string {
 	labels := map[string]string{
 		"app.kubernetes.io/name":       "deckhand-runner",
@@ -113,8 +111,8 @@ func IsForeignLabel(key string) bool {
 	return strings.HasSuffix(domain, ".toolkit.fluxcd.io") || runstatus.IsRestoreMark(key)
 }
 
-// annotations are hints to those who would inject into the pod or evict it, which the Agent may
-// override, and what the operator and the runner read.
+// annotations are hints for tools that inject into the pod or evict it, which the Agent may override, and the
+// annotations that the operator and the runner read.
 func (b builder) annotations() map[string]string {
 	out := map[string]string{"sidecar.istio.io/inject": "false"}
 	if len(b.initContainers()) > 0 {
@@ -129,7 +127,7 @@ func (b builder) annotations() map[string]string {
 	return out
 }
 
-// ownAnnotations are those that Deckhand reads, and that keep credentials out of containers.
+// ownAnnotations are annotations that Deckhand reads, or that keep credentials out of containers.
 func (b builder) ownAnnotations() map[string]string {
 	names := b.containerNames()
 	out := map[string]string{
@@ -153,11 +151,11 @@ func (b builder) ownAnnotations() map[string]string {
 	return out
 }
 
-// DefaultRetention is how long a pod stays after its Run has finished, if its Agent does not say.
+// DefaultRetention is how long a pod is kept after its Run has finished, by default.
 const DefaultRetention = time.Hour
 
-// podSecurity is that of all containers. Who owns the files of a volume is looked up only at its
-// root, because it may have many.
+// podSecurity returns the security context of the pod. The kubelet checks the owner of a volume only at its root,
+// because it may have many files.
 func (b builder) podSecurity() *corev1.PodSecurityContext {
 	s := podSecurity(b.userAndGroups())
 	if b.Run.Status.Attempt.VolumeClaim == "" {
@@ -166,9 +164,8 @@ func (b builder) podSecurity() *corev1.PodSecurityContext {
 	return s
 }
 
-// userAndGroups are those of the pod. If the cluster chooses, they are unset, unless the Agent
-// names a user or the volume has files already. Files keep their user if another value of podUser
-// is installed.
+// userAndGroups returns the users of the pod. If the cluster chooses, they are unset, unless the Agent names a user or
+// the volume has files already. Files keep their user even if another value of podUser is installed.
 func (b builder) userAndGroups() userAndGroups {
 	id, owner := b.template.RunAsUser, FileOwnerOf(b.VolumeClaim)
 	switch {
@@ -188,8 +185,8 @@ func (b builder) userAndGroups() userAndGroups {
 	return oneUser(uid)
 }
 
-// workingDir is where programs of the pod start. If the user is another than when Deckhand chooses,
-// the home of the image's user may be closed.
+// workingDir returns where programs of the pod start. If the user is not the default one, it may not be able to enter
+// the home of the image's user.
 func (b builder) workingDir() string {
 	if owner := FileOwnerOf(b.VolumeClaim); b.template.RunAsUser == nil && owner != nil && owner.User != uid {
 		return PodUserCluster.workingDir()
@@ -200,7 +197,7 @@ func (b builder) workingDir() string {
 // userAndGroups are the IDs of a pod; nil: the cluster chooses.
 type userAndGroups struct{ user, group, fsGroup *int64 }
 
-// oneUser is a user whose group has the same ID, who owns the files.
+// oneUser returns a user whose group has the same ID and owns the files.
 func oneUser(id int64) userAndGroups { return userAndGroups{user: &id, group: &id, fsGroup: &id} }
 
 func podSecurity(ids userAndGroups) *corev1.PodSecurityContext {
@@ -239,24 +236,23 @@ type Input struct {
 	VolumeClaim *corev1.PersistentVolumeClaim
 	// ActiveDeadline is how long the pod may run.
 	ActiveDeadline time.Duration
-	// Signals are delivered with the pod; nil: there are none.
+	// Signals are delivered with the pod, or nil.
 	Signals *task.Signals
-	// Image is that of runners, unless the Agent has its own.
+	// Image is the image of runners, unless the Agent has its own.
 	Image    Image
 	Defaults Defaults
 	// NetworkPolicies: the pod has the label by which a NetworkPolicy selects it.
 	NetworkPolicies bool
 }
 
-// builder has what the Agent says of its pods and, where it says nothing, the
-// installation.
+// builder has the settings of the Agent for its pods and, where they are missing, those of the installation.
 type builder struct {
 	Input
 	template stored.PodTemplate
 	defaults Defaults
 	// sandbox is where commands run; nil: nowhere.
 	sandbox *task.Sandbox
-	// servers are those that have a container of their own.
+	// servers are the MCP servers with their own containers.
 	servers []server
 }
 
@@ -269,7 +265,7 @@ func newBuilder(in Input) builder {
 	return b
 }
 
-// EgressClass returns what a pod may reach.
+// EgressClass returns the class of the destinations of a pod.
 func EgressClass(in Input) egress.Class {
 	var urls []string
 	if p := newBuilder(in).defaults.Proxy; p != nil {
@@ -284,17 +280,17 @@ func EgressClass(in Input) egress.Class {
 // Defaults is where an installation's pods get their images and how they reach the
 // outside. An Agent's podTemplate goes over it.
 type Defaults struct {
-	// User is who chooses the user and the groups of pods; empty: Deckhand.
+	// User selects who chooses the user and the groups of pods; empty: Deckhand.
 	User PodUser
-	// Resources are those of every container, in place of the standard ones of the same name.
+	// Resources override the standard resources of every container.
 	Resources corev1.ResourceRequirements
-	// ImageMirror replaces the registry of every image; empty: none.
+	// ImageMirror replaces the registry of every image, or is empty.
 	ImageMirror string
 	// ImagePullSecrets are for all images.
 	ImagePullSecrets []string
-	// CABundle is trusted beside the usual certificates; nil: none.
+	// CABundle is trusted in addition to the usual certificates; nil: none.
 	CABundle *v1alpha1.ConfigMapKeyRef
-	// Proxy is the way out; nil: there is none in between.
+	// Proxy is the HTTP proxy; nil: none.
 	Proxy *v1alpha1.Proxy
 	// Traces is where runners send spans; nil: nowhere.
 	Traces *task.Traces
@@ -303,30 +299,30 @@ type Defaults struct {
 	NetworkCheck string
 }
 
-// withTemplate is a supply with what a template says instead.
-func (s Defaults) withTemplate(t stored.PodTemplate) Defaults {
-	s.ImageMirror = cmp.Or(t.ImageMirror, s.ImageMirror)
+// withTemplate returns the defaults overridden by a template.
+func (d Defaults) withTemplate(t stored.PodTemplate) Defaults {
+	d.ImageMirror = cmp.Or(t.ImageMirror, d.ImageMirror)
 	if c := t.CABundle; c != nil {
-		s.CABundle = &v1alpha1.ConfigMapKeyRef{Name: v1alpha1.ObjectName(c.Name), Key: c.Key}
+		d.CABundle = &v1alpha1.ConfigMapKeyRef{Name: v1alpha1.ObjectName(c.Name), Key: c.Key}
 	}
 	if p := t.Proxy; p != nil {
-		s.Proxy = &v1alpha1.Proxy{HTTP: p.HTTP, HTTPS: p.HTTPS, NoProxy: p.NoProxy}
+		d.Proxy = &v1alpha1.Proxy{HTTP: p.HTTP, HTTPS: p.HTTPS, NoProxy: p.NoProxy}
 	}
-	return s
+	return d
 }
 
-// standard returns the resources of a container that the Agent says nothing of. A request is at
-// most its limit: the limit of the installation lowers a request, its request raises a limit.
-func (s Defaults) standard(own corev1.ResourceRequirements) corev1.ResourceRequirements {
+// standard returns the default resources of a container. A request must be at most its limit: a limit of the
+// installation lowers a request, and a request of the installation raises a limit.
+func (d Defaults) standard(own corev1.ResourceRequirements) corev1.ResourceRequirements {
 	out := *own.DeepCopy()
-	maps.Copy(out.Requests, s.Resources.Requests)
-	maps.Copy(out.Limits, s.Resources.Limits)
+	maps.Copy(out.Requests, d.Resources.Requests)
+	maps.Copy(out.Limits, d.Resources.Limits)
 	for name, limit := range out.Limits {
 		request, requested := out.Requests[name]
 		if !requested || request.Cmp(limit) <= 0 {
 			continue
 		}
-		if _, chosen := s.Resources.Limits[name]; chosen {
+		if _, chosen := d.Resources.Limits[name]; chosen {
 			out.Requests[name] = limit
 		} else {
 			out.Limits[name] = request
@@ -335,10 +331,10 @@ func (s Defaults) standard(own corev1.ResourceRequirements) corev1.ResourceRequi
 	return out
 }
 
-// pullSecrets are those of the template and, after them, of the installation.
-func (s Defaults) pullSecrets(t stored.PodTemplate) []corev1.LocalObjectReference {
+// pullSecrets returns the Secrets of the template, followed by those of the installation.
+func (d Defaults) pullSecrets(t stored.PodTemplate) []corev1.LocalObjectReference {
 	out := slices.Clone(t.ImagePullSecrets)
-	for _, name := range s.ImagePullSecrets {
+	for _, name := range d.ImagePullSecrets {
 		ref := corev1.LocalObjectReference{Name: name}
 		if !slices.Contains(out, ref) {
 			out = append(out, ref)
@@ -357,8 +353,8 @@ func PullSecrets(in Input) []string {
 	return out
 }
 
-// mirroredImage is where a mirror has an image: under its name without the registry.
-// What comes from the mirror already stays as it is.
+// mirroredImage returns an image in a mirror: under its name without the registry. An image that is already in the
+// mirror is unchanged.
 func mirroredImage(image, mirror string) string {
 	mirror = strings.TrimRight(mirror, "/")
 	if mirror == "" || strings.HasPrefix(image, mirror+"/") {
@@ -378,7 +374,7 @@ func mirroredImage(image, mirror string) string {
 	return mirror + "/" + rest
 }
 
-// isRegistry tells a registry from a folder, as every engine does.
+// isRegistry distinguishes a registry from a folder, as all container engines do.
 func isRegistry(part string) bool {
 	return strings.ContainsAny(part, ".:") || part == "localhost"
 }
@@ -388,13 +384,13 @@ func isRegistry(part string) bool {
 const inCluster = "localhost,127.0.0.1,.svc,.cluster.local,$(KUBERNETES_SERVICE_HOST)"
 
 // proxyEnv returns the variables that Go and most other programs read.
-func (s Defaults) proxyEnv() []corev1.EnvVar {
-	if s.Proxy == nil {
+func (d Defaults) proxyEnv() []corev1.EnvVar {
+	if d.Proxy == nil {
 		return nil
 	}
-	plain, secure := s.Proxy.HTTP, cmp.Or(s.Proxy.HTTPS, s.Proxy.HTTP)
+	plain, secure := d.Proxy.HTTP, cmp.Or(d.Proxy.HTTPS, d.Proxy.HTTP)
 	none := inCluster
-	if own := s.Proxy.NoProxy; own != "" {
+	if own := d.Proxy.NoProxy; own != "" {
 		none += "," + literal(own)
 	}
 	var out []corev1.EnvVar

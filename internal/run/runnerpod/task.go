@@ -29,7 +29,7 @@ func taskInput(in Input) podtask.Input {
 	return out
 }
 
-// ToJSON encodes one of our own types, which always have a JSON form.
+// toJSON encodes a value of a type that always has a JSON form.
 func ToJSON(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -38,18 +38,18 @@ func ToJSON(v any) []byte {
 	return data
 }
 
-// A RequiredConfigMap is one that a user names and that a pod mounts: the kubelet does not start
-// the containers before it exists.
+// A RequiredConfigMap is a ConfigMap that a user names and that a pod mounts: the kubelet does not start the containers
+// before it exists.
 type RequiredConfigMap struct {
 	Name string
 	// Key must be in it; empty: any will do.
 	Key string
-	// Field is where it is named, and of what.
+	// Field is the field that names it, with its object.
 	Field string
 }
 
-// RequiredConfigMaps returns the ConfigMaps without which the containers of a pod do not start.
-// That of the revision is not among them: the operator stores it again.
+// RequiredConfigMaps returns the ConfigMaps without which the containers of a pod do not start. The revision is not
+// among them, because the operator stores it again.
 func RequiredConfigMaps(in Input) []RequiredConfigMap {
 	b := newBuilder(in)
 	var out []RequiredConfigMap
@@ -66,11 +66,10 @@ func RequiredConfigMaps(in Input) []RequiredConfigMap {
 	return out
 }
 
-// BelongsTo reports whether a pod belongs to a Run. A user who may create pods chooses
-// their owner and labels, and one who may change pods changes these, so neither
-// decides: the proof is the runner's ServiceAccount, which an admission policy
-// leaves to the operator, with the UID that the status records or the UID in the
-// task, which the policy guards too. The owner counts only for a pod without a task.
+// BelongsTo reports whether a pod belongs to a Run. A user who may create pods chooses their owner and labels, and a
+// user who may change pods can change these, so neither counts. The proof is the runner's ServiceAccount, which an
+// admission policy reserves for the operator, together with the UID in the status or in the task, which the policy
+// protects too. The owner counts only for a pod without a task.
 func BelongsTo(pod *corev1.Pod, run *v1alpha1.Run) bool {
 	if pod.Spec.ServiceAccountName != v1alpha1.RunnerServiceAccount {
 		return false
@@ -96,18 +95,18 @@ func AttemptOf(pod *corev1.Pod) int {
 	return n
 }
 
-// Image is what a runner is made of.
+// Image is the image of a runner.
 type Image struct {
 	Name       string
 	PullPolicy corev1.PullPolicy
 }
 
-// Termination is the runner's termination message; nil: it left none.
+// Termination returns the runner's termination message, or nil.
 func Termination(pod *corev1.Pod) *task.Termination {
 	return DecodeTermination(Terminated(pod))
 }
 
-// DecodeTermination returns the termination message of a container; nil: it left none.
+// DecodeTermination returns the termination message of a container, or nil.
 func DecodeTermination(end *corev1.ContainerStateTerminated) *task.Termination {
 	if end == nil || end.Message == "" {
 		return nil
@@ -120,8 +119,7 @@ func DecodeTermination(end *corev1.ContainerStateTerminated) *task.Termination {
 	return &t
 }
 
-// RunnerStatus is the state of the container runner; nil: the kubelet has not
-// said.
+// RunnerStatus returns the status of the container runner; nil: the kubelet has not reported it.
 func RunnerStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 	if pod == nil {
 		return nil
@@ -165,7 +163,7 @@ func SignalsIn(pod *corev1.Pod) task.Signals {
 	return s
 }
 
-// TaskIn is the task that a pod was given; without one, the zero Task.
+// TaskIn returns the task in a pod; without one, the zero Task.
 func TaskIn(pod client.Object) task.Task {
 	var t task.Task
 	if json.Unmarshal([]byte(pod.GetAnnotations()[v1alpha1.AnnotationTask]), &t) != nil {

@@ -34,8 +34,7 @@ const tokenSeconds int64 = 3600
 // rootCA is the ConfigMap that every namespace has, with the cluster's CA as ca.crt.
 const rootCA = "kube-root-ca.crt"
 
-// volumeOfClaim is the volume of a durable Run: what else is a volume of its own is
-// a folder of it.
+// volumeOfClaim is the volume of a durable Run. Volumes that other Runs have separately are folders of it.
 const volumeOfClaim = "volume-claim"
 
 // Sizes of volumes without a setting.
@@ -44,8 +43,8 @@ var (
 	serverTmp   = resource.MustParse("1Gi")
 )
 
-// volumes are the pod's. Mounts of ConfigMaps, Secrets and projections do not say readOnly: the kubelet
-// mounts them read-only whatever they say, and would repeat it in the status of the pod.
+// volumes returns the volumes of the pod. Mounts of ConfigMaps, Secrets and projections do not set readOnly: the
+// kubelet always mounts them read-only, and the field would be repeated in the status of the pod.
 func (b builder) volumes() []corev1.Volume {
 	out := []corev1.Volume{taskVolume(b.Revision), tokenVolume()}
 	out = append(out, b.fileVolumes()...)
@@ -69,8 +68,8 @@ func (b builder) volumes() []corev1.Volume {
 	return out
 }
 
-// fileVolumes are the volumes of workspace and state: folders of the volume of the Run, or
-// volumes that are deleted with the pod. Home and temporary files are those of the sandbox.
+// fileVolumes returns the volumes of workspace and state: folders of the volume of the Run, or volumes that are deleted
+// with the pod. The sandbox has volumes for home and temporary files.
 func (b builder) fileVolumes() []corev1.Volume {
 	if b.Run.Status.Attempt.VolumeClaim != "" {
 		source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: b.Run.Status.Attempt.VolumeClaim}}
@@ -84,8 +83,8 @@ func (b builder) fileVolumes() []corev1.Volume {
 	return out
 }
 
-// stateMounts mounts what only runners see: the journal and, where the files are those
-// of other Runs too, what all of these know of them.
+// stateMounts returns the mounts that only runners have: the journal and, if other Runs share the files, their common
+// records.
 func (b builder) stateMounts() []corev1.VolumeMount {
 	if !b.sharesVolume() {
 		return []corev1.VolumeMount{b.fileMount("state", task.StateDir)}
@@ -93,7 +92,7 @@ func (b builder) stateMounts() []corev1.VolumeMount {
 	return []corev1.VolumeMount{b.fileMount(stateFolder(b.Run.UID), task.StateDir), b.fileMount(originFolder, task.OriginDir)}
 }
 
-// fileMount mounts what the work makes, wherever it is kept.
+// fileMount returns the mount of a file volume.
 func (b builder) fileMount(name, at string) corev1.VolumeMount {
 	if b.Run.Status.Attempt.VolumeClaim != "" {
 		return corev1.VolumeMount{Name: volumeOfClaim, MountPath: at, SubPath: name}
@@ -101,7 +100,7 @@ func (b builder) fileMount(name, at string) corev1.VolumeMount {
 	return corev1.VolumeMount{Name: name, MountPath: at}
 }
 
-// configMap is one that must be there: the kubelet waits for it, and says so.
+// configMap returns the volume of a required ConfigMap: the kubelet waits for it, and reports that.
 func configMap(volume, name string) corev1.Volume {
 	mode, no := readable, false
 	return corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
@@ -120,7 +119,7 @@ func (b builder) caMounts() []corev1.VolumeMount {
 	return []corev1.VolumeMount{{Name: "ca", MountPath: path.Dir(task.CAFile)}}
 }
 
-// runnerSecrets are what the runner has: the repository's only to publish.
+// runnerSecrets returns the Secrets of the runner. The repository's is included only to publish.
 func (b builder) runnerSecrets() []string {
 	var out []string
 	s := b.Revision.Snapshot
@@ -137,7 +136,7 @@ func (b builder) runnerSecrets() []string {
 // volumeOfTask is the volume with the task and the revision of the Agent.
 const volumeOfTask = "task"
 
-// RevisionName returns the name of the ConfigMap of the revision that a pod mounts; empty: none.
+// RevisionName returns the name of the ConfigMap of the revision that a pod mounts, or an empty name.
 func RevisionName(pod *corev1.Pod) string {
 	for _, v := range pod.Spec.Volumes {
 		if v.Name != volumeOfTask || v.Projected == nil {
@@ -200,8 +199,8 @@ func scratch(name string, size *resource.Quantity) corev1.Volume {
 	}}
 }
 
-// secretVolume holds the keys of a Secret that are used, or all if they are not known. It
-// is optional: the runner, not the kubelet, says which key of which Secret is missing.
+// secretVolume returns a volume with the used keys of a Secret, or with all keys if they are not known. It is optional,
+// because the runner reports missing keys, and not the kubelet.
 func secretVolume(s snapshot.Secret) corev1.Volume {
 	mode, optional := private, true
 	source := &corev1.SecretVolumeSource{SecretName: s.Name, Optional: &optional, DefaultMode: &mode}
@@ -211,8 +210,8 @@ func secretVolume(s snapshot.Secret) corev1.Volume {
 	return corev1.Volume{Name: secretVolumeName(s.Name), VolumeSource: corev1.VolumeSource{Secret: source}}
 }
 
-// secretVolumeName is the name of the volume of a Secret. Names of volumes are
-// shorter than those of Secrets, and have no dots.
+// secretVolumeName returns the name of the volume of a Secret. Names of volumes are shorter than those of Secrets, and
+// have no dots.
 func secretVolumeName(secret string) string {
 	const prefix = "secret-"
 	if len(prefix)+len(secret) <= 63 && !strings.Contains(secret, ".") {
@@ -221,8 +220,8 @@ func secretVolumeName(secret string) string {
 	return "hashed-" + task.Hash([]byte(secret))[:32]
 }
 
-// affinity schedules the pods of a volume that only one node may mount on one node. The first
-// pod is not bound: it matches its own term.
+// affinity schedules the pods of a volume that only one node can mount on the same node. The first pod may use any
+// node, because it matches its own term.
 func (b builder) affinity() *corev1.Affinity {
 	if !b.sharesVolume() || !slices.Contains(b.accessModes(), corev1.ReadWriteOnce) {
 		return b.template.Affinity
@@ -247,7 +246,7 @@ func (b builder) sharesVolume() bool {
 	return name != ""
 }
 
-// accessModes are those of the volume, which another Run may have created.
+// accessModes returns the access modes of the volume, which another Run may have created.
 func (b builder) accessModes() []corev1.PersistentVolumeAccessMode {
 	if b.VolumeClaim != nil {
 		return b.VolumeClaim.Spec.AccessModes
@@ -255,19 +254,19 @@ func (b builder) accessModes() []corev1.PersistentVolumeAccessMode {
 	return NewVolumeClaim(b.Input).Spec.AccessModes
 }
 
-// originFolder has what the Runs of a volume share: the clone of the repository, and that it
+// originFolder has the common data of Runs with the same volume: the clone of the repository, and the record that it
 // was fetched.
 const originFolder = "origin"
 
 // stateFolder is the folder of a volume with the journal of one Run.
 func stateFolder(uid types.UID) string { return "runs/" + string(uid) + "/state" }
 
-// VolumeClaimPrefix begins the names of claims. An admission policy knows it: only the
-// operator makes such claims, and pods that may write to them.
+// VolumeClaimPrefix is the prefix of the names of claims. An admission policy lets only the operator create claims with
+// it, and pods that can write to them.
 const VolumeClaimPrefix = "deckhand-run-"
 
-// VolumeClaimName is the name of the volume with the files and the journal of a Run. The UID
-// is in it: a Run never gets the volume of another Run of the same name.
+// VolumeClaimName returns the name of the volume with the files and the journal of a Run. It depends on the UID: a Run
+// never gets the volume of another Run with the same name.
 func VolumeClaimName(run *v1alpha1.Run) string {
 	if claim, _ := SharedVolumeClaim(run); claim != "" {
 		return claim
@@ -275,7 +274,7 @@ func VolumeClaimName(run *v1alpha1.Run) string {
 	return volumeClaimName(run.Name, string(run.UID))
 }
 
-// volumeClaimName returns a name with a hash of what is unique about the volume.
+// volumeClaimName returns a name with a hash of unique.
 func volumeClaimName(name, unique string) string {
 	hash := "-" + task.Hash([]byte(unique))[:8]
 	if most := 63 - len(VolumeClaimPrefix) - len(hash); len(name) > most {
@@ -337,14 +336,14 @@ func sizeOf(ws stored.Workspace) resource.Quantity {
 	return *ws.Size
 }
 
-// SharedVolumeClaimName is the name of the volume that children of a Run share whose files
-// begin with the node root.
+// SharedVolumeClaimName returns the name of the volume that children of a Run share, if their files begin with the node
+// root.
 func SharedVolumeClaimName(parent *v1alpha1.Run, root string) string {
 	return volumeClaimName(parent.Name, string(parent.UID)+"/"+root)
 }
 
-// RetentionExpired reports whether the retention of a volume of a finished Run has passed, or
-// how much of it is left. Before it is deleted, it must not be [InUse].
+// RetentionExpired reports whether the retention of a volume of a finished Run has passed, or how much of it is left.
+// Before the volume is deleted, it must not be [InUse].
 func RetentionExpired(run *v1alpha1.Run, claim *corev1.PersistentVolumeClaim, now time.Time) (done bool, left time.Duration) {
 	if claim.DeletionTimestamp != nil {
 		return false, 0
@@ -371,8 +370,8 @@ func InUse(claim string, pods []corev1.Pod) bool {
 	})
 }
 
-// SharedVolumeClaim returns the volume that a Run shares with others, and their parent; empty:
-// it shares none. The annotation counts only on a Run that another controls.
+// SharedVolumeClaim returns the volume that a Run shares with others, and their parent; empty: it shares none. The
+// annotation counts only on a Run with a controller.
 func SharedVolumeClaim(run *v1alpha1.Run) (claim string, parent *metav1.OwnerReference) {
 	claim, parent = run.Annotations[v1alpha1.AnnotationVolumeClaim], children.ParentOf(run)
 	if parent == nil || !strings.HasPrefix(claim, VolumeClaimPrefix) {
@@ -381,8 +380,7 @@ func SharedVolumeClaim(run *v1alpha1.Run) (claim string, parent *metav1.OwnerRef
 	return claim, parent
 }
 
-// VolumeOwner returns the owner of the volume of a Run: its parent if that is shared, else the
-// Run.
+// VolumeOwner returns the owner of the volume of a Run: its parent if the volume is shared, otherwise the Run.
 func VolumeOwner(run *v1alpha1.Run) metav1.OwnerReference {
 	if _, parent := SharedVolumeClaim(run); parent != nil {
 		return *metav1.NewControllerRef(&metav1.ObjectMeta{Name: parent.Name, UID: parent.UID}, v1alpha1.GroupVersion.WithKind("Run"))
@@ -390,7 +388,7 @@ func VolumeOwner(run *v1alpha1.Run) metav1.OwnerReference {
 	return *metav1.NewControllerRef(run, v1alpha1.GroupVersion.WithKind("Run"))
 }
 
-// OwnsVolume reports whether a volume is one that a Run may mount.
+// OwnsVolume reports whether a Run may mount a volume.
 func OwnsVolume(run *v1alpha1.Run, claim *corev1.PersistentVolumeClaim) bool {
 	is := metav1.GetControllerOf(claim)
 	return is != nil && is.UID == VolumeOwner(run).UID

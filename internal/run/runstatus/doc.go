@@ -1,4 +1,3 @@
-// Package runstatus writes the status of Runs of Agents and of Workflows: the four conditions
-// from one reason, events and metrics, and how long a finished Run is kept. The controllers of
-// Runs decide what the outcome is.
+// Package runstatus writes the status of Runs of Agents and of Workflows: the four conditions from one reason, events
+// and metrics, and how long a finished Run is kept. The controllers of Runs decide the outcome.
 package runstatus

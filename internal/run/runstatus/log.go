@@ -39,7 +39,7 @@ func logEnd(ctx context.Context, reason string, run *v1alpha1.Run) {
 	l.Info("Run ended")
 }
 
-// logAttempt logs an attempt that was started, and what became of the one before.
+// logAttempt logs a started attempt, and the outcome of the one before.
 func logAttempt(ctx context.Context, before v1alpha1.RunStatus, run *v1alpha1.Run) {
 	after := run.Status.Attempt
 	if after == nil || before.Attempt != nil && before.Attempt.Number == after.Number {
@@ -63,8 +63,8 @@ func runLog(ctx context.Context, run *v1alpha1.Run) logr.Logger {
 // Spans are sent to a collector.
 type Spans interface{ Export(span otlp.Span) }
 
-// RootUID returns the UID of the Run without a parent to which a Run belongs, which may be itself.
-// A child Run that was created before there were traces belongs to its parent.
+// RootUID returns the UID of the topmost ancestor of a Run, which may be the Run itself. For a child Run that was
+// created before there were traces, it is the parent.
 func RootUID(run *v1alpha1.Run) string {
 	parent := parentUID(run)
 	if parent == "" {
@@ -73,7 +73,7 @@ func RootUID(run *v1alpha1.Run) string {
 	return cmp.Or(run.Annotations[v1alpha1.AnnotationRootRun], parent)
 }
 
-// parentUID returns the UID of the Run that a Run is a part of; empty: there is none.
+// parentUID returns the UID of the parent of a Run, or an empty UID.
 func parentUID(run *v1alpha1.Run) string {
 	owner := metav1.GetControllerOf(run)
 	if owner == nil || owner.Kind != "Run" || !strings.HasPrefix(owner.APIVersion, v1alpha1.GroupVersion.Group+"/") {

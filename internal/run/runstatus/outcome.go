@@ -16,12 +16,12 @@ import (
 
 // An Outcome is the state of a Run, and why.
 type Outcome struct {
-	// Status is that of Succeeded; empty means Unknown: the Run is active.
+	// Status is the status of Succeeded; empty means Unknown: the Run is active.
 	Status metav1.ConditionStatus
-	// Reason is one of api/v1alpha1; Message says why and what to do.
+	// Reason is a reason of api/v1alpha1; Message has the cause and what to do.
 	Reason, Message string
-	// Problem is what the operator could not do for a Run that is final. It is the message of
-	// Reconciling; the outcome does not change.
+	// Problem is a failure of the operator after the Run became final. It is the message of Reconciling; the outcome
+	// does not change.
 	Problem string
 }
 
@@ -56,8 +56,7 @@ func isHeld(o Outcome) bool {
 	return o.Reason == v1alpha1.ReasonPaused || o.Reason == v1alpha1.ReasonQueued || o.Reason == v1alpha1.ReasonRevisionUnsupported
 }
 
-// maxProblem is the most bytes of the message of Reconciling. The schema of Run
-// refuses more.
+// maxProblem is the maximum length of the message of Reconciling in bytes. The schema of Run refuses longer ones.
 const maxProblem = 256
 
 // conditions returns the four conditions of a Run, from one reason.
@@ -93,9 +92,9 @@ func target(spec v1alpha1.RunSpec) *v1alpha1.RunTarget {
 	return &v1alpha1.RunTarget{Kind: v1alpha1.TargetAgent, Name: spec.Agent}
 }
 
-// The labels and annotations by which backup tools mark the objects that they
-// create in a cluster. Each is backed by the source of its tool; a tool that marks
-// nothing cannot be told from a user. The admission policy child-runs.yaml repeats them.
+// The labels and annotations with which backup tools mark the objects that they create. The source of each tool proves
+// them. Objects of a tool without a mark cannot be distinguished from those of users. The admission policy
+// child-runs.yaml repeats the list.
 const (
 	// veleroLabel is set on every object that Velero restores, and thus by OADP and
 	// the products that build on Velero (pkg/restore/restore.go, addRestoreLabels).
@@ -105,8 +104,7 @@ const (
 	storkAnnotation = "stork.libopenstorage.org/migrated"
 )
 
-// RestoreMark returns the label or annotation by which a backup tool says that it
-// created an object, or "" if there is none.
+// RestoreMark returns the label or annotation that shows that a backup tool created an object, or an empty text.
 func RestoreMark(object metav1.Object) string {
 	switch {
 	case object.GetLabels()[veleroLabel] != "":
@@ -117,9 +115,8 @@ func RestoreMark(object metav1.Object) string {
 	return ""
 }
 
-// IsRestoreMark reports whether a label or annotation is one of a backup tool. Such
-// keys are not copied to the Runs and pods that a Run creates: they would pass for
-// restored ones.
+// IsRestoreMark reports whether a label or annotation is a mark of a backup tool. Such keys are not copied to the Runs
+// and pods of a Run, which would look restored.
 func IsRestoreMark(key string) bool {
 	return strings.HasPrefix(key, "velero.io/") || strings.HasPrefix(key, "stork.libopenstorage.org/")
 }
@@ -132,8 +129,8 @@ func IsRestoreLabel(key string) bool { return key == veleroLabel }
 // if it has a value.
 func IsRestoreAnnotation(key string) bool { return key == storkAnnotation }
 
-// Restored returns the outcome of a Run that a backup tool created without its
-// status; false: no backup tool did. Its work may have been done before the backup.
+// Restored returns the outcome of a Run that a backup tool created without its status; false: it is not restored. Its
+// work may have been done before the backup.
 func Restored(run *v1alpha1.Run) (Outcome, bool) {
 	mark := RestoreMark(run)
 	if mark == "" {

@@ -31,20 +31,20 @@ type Updater struct {
 
 // UpdateStatus writes the status of a Run once, if it changed, and then records events and metrics.
 // It is not an error if the Run was deleted.
-func (r Updater) UpdateStatus(ctx context.Context, run *v1alpha1.Run, want v1alpha1.RunStatus, preconditions ...statuspatch.Op) error {
+func (u Updater) UpdateStatus(ctx context.Context, run *v1alpha1.Run, want v1alpha1.RunStatus, preconditions ...statuspatch.Op) error {
 	patch, err := statuspatch.Diff(run.Status, want, preconditions...)
 	if err != nil || patch == nil {
 		return err
 	}
 	after := run.DeepCopy()
-	if err := r.Client.Status().Patch(ctx, after, patch); err != nil {
+	if err := u.Client.Status().Patch(ctx, after, patch); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("patching status: %w", err))
 	}
 	after.Status = want
 	for _, t := range Transitions(run.Status, after.Status) {
-		r.Events.Eventf(after, nil, t.Kind, t.Reason, t.Action, "%s", t.Note)
+		u.Events.Eventf(after, nil, t.Kind, t.Reason, t.Action, "%s", t.Note)
 		if t.Action == settle {
-			r.recordEnd(ctx, t.Reason, after)
+			u.recordEnd(ctx, t.Reason, after)
 		}
 	}
 	if reason := beganToWait(run.Status, after.Status); reason != "" {
@@ -56,7 +56,7 @@ func (r Updater) UpdateStatus(ctx context.Context, run *v1alpha1.Run, want v1alp
 	return nil
 }
 
-// What a transition does to a Run.
+// The kinds of transitions of a Run.
 const (
 	settle = "Settle"
 	wait   = "Wait"
@@ -64,18 +64,18 @@ const (
 )
 
 // recordEnd records the end of a Run in metrics, log and traces.
-func (r Updater) recordEnd(ctx context.Context, reason string, run *v1alpha1.Run) {
+func (u Updater) recordEnd(ctx context.Context, reason string, run *v1alpha1.Run) {
 	runmetrics.Finished(run, reason)
 	logEnd(ctx, reason, run)
-	if r.Spans != nil {
-		r.Spans.Export(spanOf(run, reason))
+	if u.Spans != nil {
+		u.Spans.Export(spanOf(run, reason))
 	}
 }
 
 // workReasons are the reasons of an active Run that does not wait.
 var workReasons = map[string]bool{v1alpha1.ReasonStarting: true, v1alpha1.ReasonRunning: true, v1alpha1.ReasonStopping: true}
 
-// beganToWait returns for what a Run began to wait, or that it retries; empty: it did not.
+// beganToWait returns the new reason if a Run began to wait or to retry, or an empty reason.
 func beganToWait(before, after v1alpha1.RunStatus) string {
 	was, is := succeeded(before), succeeded(after)
 	if is.Status != metav1.ConditionUnknown || was.Reason == is.Reason || workReasons[is.Reason] {
@@ -104,10 +104,10 @@ var eventReasons = map[string]bool{
 	v1alpha1.ReasonAwaitingApproval: true,
 }
 
-// requestReasons are the reasons with which each request to users is an Event, once.
+// requestReasons are the reasons for which each request to users emits one Event.
 var requestReasons = map[string]bool{v1alpha1.ReasonAwaitingAnswer: true, v1alpha1.ReasonAwaitingApproval: true}
 
-// Transitions returns what changed between two statuses.
+// Transitions returns the transitions between two statuses.
 func Transitions(before, after v1alpha1.RunStatus) []Transition {
 	was, is := succeeded(before), succeeded(after)
 	if was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
@@ -128,8 +128,8 @@ func Transitions(before, after v1alpha1.RunStatus) []Transition {
 	return nil
 }
 
-// isNewRequest reports whether a Run asks what it has not asked yet. The name of the Decision in the
-// message changes when one was refused, and an attempt asks again what an earlier one asked.
+// isNewRequest reports whether a Run makes a new request. The name of the Decision in the message changes after a
+// refusal, and an attempt may repeat the request of an earlier one: neither is new.
 func isNewRequest(was, is metav1.Condition, after v1alpha1.RunStatus) bool {
 	if requestReasons[was.Reason] {
 		return decisions.AsksMore(was.Message, is.Message)
@@ -145,7 +145,7 @@ func eventType(reason string) string {
 	return corev1.EventTypeWarning
 }
 
-// warnings returns what the author of the Agent should correct, even if the Run succeeded.
+// warnings returns warnings for the author of the Agent, even if the Run succeeded.
 func warnings(s v1alpha1.RunStatus) []Transition {
 	if s.Progress == nil || s.Progress.Result == nil || s.Progress.Result.Warning == "" {
 		return nil
@@ -171,9 +171,8 @@ const (
 	MaxCause = task.MaxMessage - 96
 )
 
-// WithDeadline adds to the message of a Run until when it waits, and by which limit. The time
-// is absolute and in whole seconds, so that the message of a Run does not change while
-// it waits.
+// WithDeadline adds to the message of a Run until when it waits, and the limit that bounds the wait. The time is
+// absolute and in whole seconds, so that the message does not change while the Run waits.
 func WithDeadline(message string, until time.Time, limit time.Duration, name string) string {
 	layout := "15:04:05 UTC"
 	if limit >= 24*time.Hour {
@@ -183,7 +182,7 @@ func WithDeadline(message string, until time.Time, limit time.Duration, name str
 	return task.Cut(strings.TrimSuffix(TrimDeadline(message), "."), task.MaxMessage-len(end)) + end
 }
 
-// TrimDeadline returns a message without what WithDeadline added.
+// TrimDeadline returns a message without the addition of WithDeadline.
 func TrimDeadline(message string) string {
 	if i := strings.LastIndex(message, waitsUntil); i >= 0 && strings.HasSuffix(message, ")") {
 		return message[:i]
@@ -191,9 +190,8 @@ func TrimDeadline(message string) string {
 	return message
 }
 
-// IgnoreFinished returns nil for an error that says that the desired state of a Run was not
-// changed because the Run is gone or has finished. A cache can be late: there is nothing
-// left to stop or pause.
+// IgnoreFinished returns nil for an error that means that the desired state of a Run was not changed because the Run
+// has finished or no longer exists. A cache can be late: there is nothing left to stop or pause.
 func IgnoreFinished(err error) error {
 	if status, is := errors.AsType[*apierrors.StatusError](err); is && apierrors.IsInvalid(err) && status.Status().Details != nil &&
 		slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "spec.desiredState" }) {
@@ -210,9 +208,9 @@ func SinceCompletion(run *v1alpha1.Run, now time.Time) time.Duration {
 	return now.Sub(run.Status.CompletionTime.Time)
 }
 
-// TTL returns after how long a finished Run is deleted; false if it is kept until a user or its
-// owner deletes it. byDefault is the TTL of Runs that say nothing; 0: they are kept. It does not
-// hold for a Run that another object controls.
+// TTL returns after how long a finished Run is deleted; false: it is kept until a user or its owner deletes it.
+// byDefault is the TTL of Runs without one; 0: they are kept. The default does not apply to a Run that another object
+// controls.
 func TTL(run *v1alpha1.Run, byDefault time.Duration) (time.Duration, bool) {
 	switch own := run.Spec.TTLSecondsAfterFinished; {
 	case TrackingKey(run) != "":
@@ -235,8 +233,7 @@ func IsTrackingKey(key string) bool {
 	return strings.HasSuffix(domain, ".toolkit.fluxcd.io") || strings.HasPrefix(key, "argocd.argoproj.io/") || key == instanceLabel
 }
 
-// TrackingKey returns the label or annotation by which a GitOps tool tracks a Run; empty if
-// none does.
+// TrackingKey returns the label or annotation by which a GitOps tool tracks a Run, or an empty text.
 func TrackingKey(run *v1alpha1.Run) string {
 	for _, set := range []map[string]string{run.Labels, run.Annotations} {
 		for key := range set {
@@ -263,9 +260,8 @@ func OutcomeWithTTLNote(run *v1alpha1.Run) Outcome {
 	return had
 }
 
-// InheritedLabels returns the labels that a child Run takes over from its parent: all except
-// those by which GitOps tools track objects, those of Deckhand, and those that mark a restored
-// object, because a restored Run is not executed.
+// InheritedLabels returns the labels that a child Run copies from its parent: all except tracking labels of GitOps
+// tools, labels of Deckhand, and marks of backup tools, because a restored Run is not executed.
 func InheritedLabels(labels map[string]string) map[string]string {
 	out := map[string]string{}
 	for key, value := range labels {

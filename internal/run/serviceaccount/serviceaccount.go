@@ -1,7 +1,6 @@
-// Package serviceaccount creates the ServiceAccount and the RoleBinding of runners, one
-// of each in a namespace when its first Run needs them. All Runs share them: the token,
-// which is bound to a pod, and an admission policy separate the runner of one Run from
-// that of another, not RBAC.
+// Package serviceaccount creates the ServiceAccount and the RoleBinding of runners, one of each in a namespace when its
+// first Run needs them. All Runs share them. Runners of different Runs are separated not by RBAC, but by an admission
+// policy and the token, which is bound to a pod.
 package serviceaccount
 
 import (
@@ -28,8 +27,7 @@ func New(c client.Client, role string) *Provisioner {
 	return &Provisioner{client: c, role: role}
 }
 
-// Ensure creates what is missing in a namespace. A nil Provisioner creates nothing: the
-// chart has created it.
+// Ensure creates the missing objects in a namespace. A nil Provisioner creates nothing: the chart has created them.
 func (p *Provisioner) Ensure(ctx context.Context, namespace string) error {
 	if p == nil {
 		return nil

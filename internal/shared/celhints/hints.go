@@ -16,8 +16,8 @@ func (h Hint) fits(message, before, after string) bool {
 	return strings.Contains(message, h.Message) && strings.HasSuffix(strings.TrimRight(before, " "), h.Before) && strings.HasPrefix(after, h.After)
 }
 
-// Syntax has hints for syntax errors that do not depend on what an expression can
-// read. Put more specific hints before it.
+// Syntax has hints for syntax errors that do not depend on the variables of an expression. Put more specific hints
+// before it.
 var Syntax = []Hint{
 	{Message: "token recognition", After: "&", Text: "write &&"},
 	{Message: "token recognition", After: "|", Text: "write ||"},

@@ -1,4 +1,4 @@
-// Package celmacros bounds the macros of CEL that copy what they are called on.
+// Package celmacros bounds the macros of CEL that copy their operand.
 package celmacros
 
 import (
@@ -10,9 +10,8 @@ import (
 // called on. CEL's macros copy it, so that a chain of n calls is a tree of 2ⁿ nodes.
 const maxTarget = 1000
 
-// Optional are CEL's optional values with its own macros optMap and optFlatMap, which
-// are refused where the expression that they copy is too large. The error has the
-// message.
+// Optional returns CEL's optional values with modified macros optMap and optFlatMap, which are refused if the
+// expression that they copy is too large. message is the error.
 func Optional(message string) ([]cel.EnvOption, error) {
 	env, err := cel.NewCustomEnv(cel.OptionalTypes())
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package clock reads the time of the machine. It is the only place outside of
-// programs that may: all else is given the time, or a function that returns it, so
-// that tests can stop it.
+// Package clock reads the time of the machine. It is the only place outside of programs that may: everything else is
+// given the time, or a function that returns it, so that tests can control it.
 package clock
 
 import "time"

@@ -15,13 +15,10 @@ import (
 // maxDepth bounds how deep arguments are nested.
 const maxDepth = 500
 
-// Canonical writes arguments in the one form that those of the same meaning
-// have: without space, members sorted by the bytes of their names, characters
-// escaped only where they must be, numbers as they were written. No arguments
-// are {}.
-//
-// It refuses what two programs may read differently: a name that is twice in one
-// object, and text that is no Unicode.
+// Canonical returns arguments in canonical form, which is equal for equal meanings: without space, members sorted by
+// the bytes of their names, only necessary escapes, and numbers with their original digits. Empty arguments become {}.
+// It refuses JSON that programs could read differently: with a name that occurs twice in one object, or with invalid
+// Unicode.
 func Canonical(args json.RawMessage) (json.RawMessage, error) {
 	if len(bytes.TrimSpace(args)) == 0 {
 		return json.RawMessage("{}"), nil
@@ -41,7 +38,7 @@ func Canonical(args json.RawMessage) (json.RawMessage, error) {
 	return out, err
 }
 
-// A writer reads JSON that is known to be valid and writes the canonical form.
+// A writer reads valid JSON and writes the canonical form.
 type writer struct {
 	in       *json.Decoder
 	replaced int    // replacement characters in all strings
@@ -154,7 +151,7 @@ func quote(out []byte, s string) []byte {
 	return append(out, '"')
 }
 
-// shorten bounds what an error repeats.
+// shorten bounds a text that an error repeats.
 func shorten(s string) string {
 	const most = 100
 	if len(s) > most {

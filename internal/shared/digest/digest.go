@@ -9,12 +9,10 @@ import (
 	"strings"
 )
 
-// Call is the name of a call: 64 hexadecimal digits, for these and no other
-// arguments of this tool. The order of members, the space between values and
-// how characters are escaped make no difference, since no tool sees them; all
-// else does, down to the digits of a number. No arguments are the same as {}.
-//
-// Arguments that [Canonical] refuses have a name too, of their very bytes.
+// Call returns the digest of a call: 64 hexadecimal digits, for exactly this tool and these arguments. The order of
+// members, space between values and the form of escapes make no difference, since no tool sees them; everything else
+// does, even the digits of a number. Empty arguments equal {}. The digest of arguments that [Canonical] refuses depends
+// on their exact bytes.
 func Call(tool string, args json.RawMessage) string {
 	h := sha256.New()
 	part(h, []byte("deckhand call 1"))
@@ -29,16 +27,15 @@ func Call(tool string, args json.RawMessage) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// shortLength is how many digits of a digest the id of a request ends in: 128 bits,
-// so that no other call of the same id can be found.
+// shortLength is how many digits of a digest are at the end of a request's id: 128 bits, so that no other call with the
+// same id can be found.
 const shortLength = 32
 
-// Short returns the digits of a digest with which the id of a request for approval
-// ends.
+// Short returns the digits of a digest that are at the end of the id of a request for approval.
 func Short(sum string) string { return sum[:min(len(sum), shortLength)] }
 
-// IsBound reports whether the id of a request ends in the digits of a digest. A user who
-// approves the id then approves the call with this digest and no other.
+// IsBound reports whether the id of a request ends in the digits of a digest. A user who approves such an id approves
+// only the call with this digest.
 func IsBound(id, sum string) bool {
 	return len(sum) >= shortLength && strings.HasSuffix(id, "-"+Short(sum))
 }

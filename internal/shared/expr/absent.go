@@ -214,15 +214,15 @@ func (s *source) neverNull(e ast.Expr, all []step) *Error {
 // isTest reports whether a node is has().
 func isTest(e ast.Expr) bool { return e.Kind() == ast.SelectKind && e.AsSelect().IsTestOnly() }
 
-// isUnmarked reports whether a node selects a field that may be absent without .?. A
-// selection from an optional is optional itself.
+// isUnmarked reports whether a node selects a field that may be absent without .?. A selection from an optional value
+// is optional itself.
 func (s *source) isUnmarked(e ast.Expr) bool {
 	of := s.typ(e.AsSelect().Operand())
 	f, ok := s.objects.field(of, e.AsSelect().FieldName())
 	return ok && f.kind == optionalKind && !isOptional(of)
 }
 
-// absent returns the error of a value that may be absent, with what to write instead.
+// absent returns the error for a value that may be absent, with what to write instead.
 func (s *source) absent(e ast.Expr) *Error {
 	all := s.steps(e)
 	t := s.objects.fromCEL(s.typ(e)).value()
@@ -237,8 +237,7 @@ func (s *source) absent(e ast.Expr) *Error {
 	return wrong
 }
 
-// withDefault returns what to write for a path with a type that may be absent from the step of
-// an index on.
+// withDefault returns what to write for a path that may be absent from the step at an index on.
 func withDefault(all []step, first int, t Type) string {
 	if t.kind == objectKind && len(t.fields) > 0 {
 		name := t.example()
@@ -260,7 +259,7 @@ func defaultLiteral(t Type) string {
 	return cmp.Or(map[kind]string{intKind: "0", doubleKind: "0.0", boolKind: "false", listKind: "[]", mapKind: "{}", objectKind: "{}"}[t.kind], "''")
 }
 
-// quotedName returns the name of a field as it is written after a dot.
+// quotedName returns the name of a field in the form after a dot.
 func quotedName(name string) string {
 	if !isName.MatchString(name) || reserved[name] {
 		return fmt.Sprintf("`%s`", name)

@@ -95,8 +95,8 @@ func firstOperand(e ast.Expr) ast.Expr {
 	return nil
 }
 
-// check parses the expression and finds its types. Of an error of CEL's checker and a
-// field that may be absent, it returns the one further left.
+// check parses the expression and finds its types. If both CEL's checker and the check for absent fields find an error,
+// it returns the one further left.
 func (s *source) check() *Error {
 	parsed, issues := s.env.Parse(s.text)
 	if issues.Err() != nil {
@@ -204,7 +204,7 @@ func (s *source) pattern(call ast.CallExpr) *Error {
 	return nil
 }
 
-// optionalOf returns the first argument of a function that is optional; nil: none is.
+// optionalOf returns the first argument of a function that is optional, or nil.
 func (s *source) optionalOf(call ast.CallExpr) ast.Expr {
 	var all []ast.Expr
 	if call.IsMemberFunction() {
@@ -329,7 +329,7 @@ const (
 // takes some milliseconds.
 type Language struct{ base func() (*base, error) }
 
-// base is what all environments of a Language share.
+// base is shared by all environments of a Language.
 type base struct {
 	env      *cel.Env
 	checker  *checker.Env
@@ -344,7 +344,7 @@ var CEL = NewLanguage(Functions{})
 
 // Functions are functions that a Language has in addition.
 type Functions struct {
-	// Libraries declare them. Nil: there are none.
+	// Libraries declare the functions. Nil: there are none.
 	Libraries func() []cel.EnvOption
 	// Cost counts the cost of their calls.
 	Cost interpreter.ActualCostEstimator

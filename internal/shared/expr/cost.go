@@ -20,8 +20,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/shared/pattern"
 )
 
-// programOptions limit an evaluation to MaxCost. CEL counts the cost of a function after
-// the call; guard checks those whose single call may be expensive before it.
+// programOptions limit an evaluation to MaxCost. CEL counts the cost of a function after the call; guard checks
+// functions whose single call may be expensive before it.
 func (b *base) programOptions() []cel.ProgramOption {
 	return []cel.ProgramOption{
 		cel.CostLimit(MaxCost),
@@ -121,13 +121,11 @@ func (b *base) implementation(call interpreter.InterpretableCall) functions.Func
 	}
 }
 
-// prices are the costs of functions that the estimator of Kubernetes and the trackers
-// of CEL's libraries charge too little for. They are checked before a call; the costs
-// of all other functions are counted after it. With the costs of Kubernetes alone, 30 of
-// 126 hostile expressions run for more than 6 s or allocate more than 900 MiB:
+// prices are the costs of functions that the estimator of Kubernetes and the trackers of CEL's libraries charge too
+// little for. They are checked before a call; the costs of all other functions are counted after it. With the costs of
+// Kubernetes alone, 30 of 126 hostile expressions run for more than 6 s or allocate more than 900 MiB:
 //
-//   - Values that share their parts. [1].map(a, [a, a]), thirty times, is 2³⁰ numbers
-//     in thirty steps: comparing, sorting, flattening or formatting it does not end.
+//   - Values that share their parts. [1].map(a, [a, a]), thirty times, has 2³⁰ numbers after thirty steps: comparing, sorting, flattening or formatting it does not end.
 //   - Results that are larger than the arguments: of a text of 320 KiB, a.replace('a', a)
 //     and a.split(”).join(a) have 100 GiB.
 //   - quantity('1e2147483647').isGreaterThan(…), which does not end.
@@ -236,9 +234,8 @@ func parts(v, separator ref.Val) uint64 {
 	return uint64(strings.Count(string(s), string(sep))) + 1 //nolint:gosec // a count is not negative
 }
 
-// iteration is the square of the length, in addition to what the steps cost: CEL's
-// cost tracker goes over a stack that grows with each of them. Without it a loop over
-// 50,000 items within MaxCost takes 9 s.
+// iteration is the square of the length, in addition to the cost of the steps: CEL's cost tracker scans a stack that
+// grows with each step. Without it a loop over 50,000 items within MaxCost takes 9 s.
 func iteration(v []ref.Val) uint64 { return 1 + size(v[0]) + size(v[0])*size(v[0])/400 }
 
 func joining(v []ref.Val) uint64 {
@@ -356,8 +353,7 @@ func matches(literal string) functions.FunctionOp {
 	}
 }
 
-// matching is the cost of matching a pattern: each character may be in each of its
-// states.
+// matching is the cost of matching a pattern: each character may be in each state of the pattern.
 func matching(v []ref.Val) uint64 {
 	n, err := states(fmt.Sprint(v[1].Value()))
 	switch {

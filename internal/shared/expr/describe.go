@@ -184,7 +184,7 @@ var kubernetesKinds = map[string]struct{ name, convert string }{
 	"net.CIDR":               {"a CIDR", "write string(…)"},
 }
 
-// notJSON returns how to convert a type that JSON does not have; empty: JSON has it.
+// notJSON returns how to convert a type that JSON does not have, or an empty text.
 func (s *source) notJSON(e ast.Expr) string {
 	t := s.typ(e)
 	if kind := t.Kind(); kind == types.BytesKind || kind == types.TypeKind {

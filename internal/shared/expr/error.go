@@ -44,8 +44,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s of %q: %s", where, shorten(e.Expression), e.Message)
 }
 
-// At returns the error with its position in a text, in which the expression begins at a
-// position.
+// At returns the error with its position in a text that contains the expression at a position.
 func (e *Error) At(line, column int) *Error {
 	moved := *e
 	if moved.Line == 1 {
@@ -73,7 +72,7 @@ func (e *TooLongError) Error() string {
 	return fmt.Sprintf("the text has more than %d bytes; %d of them are the value of %q", e.Limit, e.Bytes, shorten(e.Expression))
 }
 
-// Maximum lengths of the expression in an error and of its message, in characters.
+// maxQuoted and maxMessage are the maximum lengths of the expression in an error and of its message, in characters.
 const maxQuoted, maxMessage = 100, 1000
 
 // shorten returns an expression as errors quote it.
@@ -167,7 +166,7 @@ func (s *source) unknownField(e ast.Expr, wrong *Error) *Error {
 	}
 	t := s.objects.fromCEL(s.typ(of)).value()
 	hint := template.Similar(field, t.Fields())
-	// CEL's position is that of the dot, or of has.
+	// CEL's position is the position of the dot, or of has.
 	_, rest := celhints.SplitLine(s.text, wrong.Line, wrong.Column)
 	if at := strings.Index(rest, field); at >= 0 {
 		wrong.Column += utf8.RuneCountInString(rest[:at])
@@ -190,7 +189,7 @@ func hyphenated(text string, names []string) string {
 	return ""
 }
 
-// elsewhere says where the names are read that other expressions have.
+// elsewhere describes where names are available that only other expressions have.
 var elsewhere = map[string]string{ //nolint:gosec // G101: what messages say of Secrets
 	"item":     "item is read in a node with forEach only",
 	"index":    "index is read in a node with forEach only",
@@ -330,8 +329,7 @@ func ownFunctions() []cel.EnvOption {
 	}
 }
 
-// ordered returns a map that iterates in the order of its keys, and any other value
-// as it is.
+// ordered returns a map that iterates in the order of its keys, and any other value unchanged.
 func ordered(v ref.Val) ref.Val {
 	m, ok := v.(traits.Mapper)
 	if !ok {

@@ -18,8 +18,7 @@ const nodesVar = "nodes"
 // A path is a variable and the fields that are selected from it.
 type path []string
 
-// A scope maps the variables of comprehensions to the paths that they stand for; nil:
-// not to a path of one variable.
+// A scope maps the variables of comprehensions to their paths; nil: the variable is not a path of one variable.
 type scope struct {
 	outer *scope
 	names map[string]path
@@ -96,8 +95,8 @@ func (w walker) comprehension(c ast.ComprehensionExpr, in *scope) {
 	w.visit(c.Result(), result)
 }
 
-// chain returns the path of an expression, if it is one, and the other expressions in
-// it: indexes and the arguments of orValue.
+// chain returns the path of an expression, if it is one, and the other expressions in it: indexes and the arguments of
+// orValue.
 func chain(e ast.Expr, in *scope) (p path, others []ast.Expr) {
 	switch e.Kind() {
 	case ast.IdentKind:
@@ -171,8 +170,8 @@ func selects(paths []path, to []string) bool {
 	})
 }
 
-// Follow finds what a path leads to in an input of the type, without CEL. Absent is the
-// message of [Env.Compile] if a field on the way may be absent.
+// Follow finds the value of a path in an input of the type, without CEL. absent is the message of [Env.Compile] if a
+// field on the path may be absent.
 func (t Type) Follow(p template.Path) (found bool, absent string) {
 	w, found := t.walk(p)
 	if !found || w.optional < 0 {
@@ -181,7 +180,7 @@ func (t Type) Follow(p template.Path) (found bool, absent string) {
 	return true, fmt.Sprintf("%s may be absent: write %s", written(w.all, len(w.all)), withDefault(w.all, w.optional, w.end))
 }
 
-// NoValue returns the message about a path that has no value, with what to write.
+// NoValue returns the message about a path without a value, with what to write.
 func (t Type) NoValue(p template.Path) string {
 	w, _ := t.walk(p)
 	return fmt.Sprintf("%s has no value: write %s", written(w.all, len(w.all)), withDefault(w.all, max(w.unsure, 0), w.end))
@@ -190,13 +189,13 @@ func (t Type) NoValue(p template.Path) string {
 // A walk is a path in a type.
 type walk struct {
 	all []step
-	// optional is the index of the first field that may be absent. Unsure is that too, or of the
-	// first step into a map, a list or any value. -1: there is none.
+	// optional is the index of the first field that may be absent. unsure is the same, or the index of the first step
+	// into a map, a list or any value. -1: there is none.
 	optional, unsure int
 	end              Type
 }
 
-// walk follows a path; false: it leads to nothing.
+// walk follows a path; false: the path does not exist.
 func (t Type) walk(p template.Path) (walk, bool) {
 	w := walk{all: []step{{text: "input", itself: true}}, optional: -1, unsure: -1, end: t}
 	for i, k := range p {

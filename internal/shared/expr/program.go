@@ -25,16 +25,15 @@ type Program struct {
 	planned cel.Program
 }
 
-// Type returns the type of its value.
+// Type returns the type of the program's value.
 func (p *Program) Type() Type { return p.typ }
 
 // Nodes returns the fields of the variable nodes that it reads, sorted, without
 // duplicates.
 func (p *Program) Nodes() []string { return nodesOf(p.paths) }
 
-// Selects reports whether it selects a path, for example
-// Selects("nodes", "gate", "output", "approved"), or a field below it. Using an object
-// as a whole does not select its fields.
+// Selects reports whether the program selects a path, for example Selects("nodes", "gate", "output", "approved"), or a
+// field below it. Using an object as a whole does not select its fields.
 func (p *Program) Selects(path ...string) bool { return selects(p.paths, path) }
 
 // Eval returns its value as JSON, deterministically. The variables are JSON, decoded or
@@ -240,8 +239,8 @@ func isWrapped(call ast.CallExpr) bool {
 // Functions that compiling inserts into checked expressions. No expression can name
 // them.
 const (
-	// rangeFunction takes what a comprehension iterates over. Its cost bounds the
-	// length of the loop, and maps iterate in the order of their keys.
+	// rangeFunction wraps the operand of a comprehension. Its cost bounds the length of the loop, and it makes maps
+	// iterate in the order of their keys.
 	rangeFunction = "@range"
 	rangeOverload = "range_any"
 	// elementFunction evaluates an element of a list or map before a field of it is
@@ -250,9 +249,8 @@ const (
 	elementOverload = "element_any"
 )
 
-// insertCalls changes a checked expression where evaluation by CEL is not what the
-// types promise: iterating over a map goes in random order, and selecting from an
-// optional element of a list or map fails, as in nodes.items.output[0].?score.
+// insertCalls changes a checked expression where evaluation by CEL differs from the types. Iterating over a map has a
+// random order. Selecting from an optional element of a list or map fails, as in nodes.items.output[0].?score.
 func (s *source) insertCalls() {
 	next := ast.MaxID(s.checked)
 	ast.PostOrderVisit(s.checked.Expr(), ast.NewExprVisitor(func(e ast.Expr) {

@@ -62,7 +62,7 @@ func fromSchema(name string, schema json.RawMessage, depth int) (Type, error) {
 	return Type{}, fmt.Errorf("the schema of %s has the type %q, which is none of array, boolean, integer, number, object and string", name, s.Type)
 }
 
-// values returns the values of an enum of strings; nil: there is none.
+// values returns the values of an enum of strings, or nil.
 func (s *shape) values() []string {
 	var all []string
 	for _, raw := range s.Enum {
@@ -75,7 +75,7 @@ func (s *shape) values() []string {
 	return all
 }
 
-// fromOptionalSchema is fromSchema for a schema that may be missing, or a bool.
+// fromOptionalSchema is fromSchema for a schema that may be missing, or a boolean.
 func fromOptionalSchema(name string, schema json.RawMessage, depth int) (Type, error) {
 	if len(schema) == 0 || string(schema) == "true" || string(schema) == "false" {
 		return Dyn(), nil
@@ -229,7 +229,7 @@ func (t Type) value() Type {
 // it, so no expression can name or create an object.
 const objectMark = "@"
 
-// celType returns the type as CEL's checker has it.
+// celType returns the type for CEL's checker.
 func (t Type) celType() *cel.Type {
 	switch t.kind {
 	case stringKind:

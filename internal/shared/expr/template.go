@@ -69,7 +69,7 @@ func (s *segment) locate(err error) error {
 // without duplicates.
 func (t *Template) Nodes() []string { return nodesOf(t.paths) }
 
-// Expressions returns how many expressions are in it; none if it is nil.
+// Expressions returns how many expressions the template has; 0 for nil.
 func (t *Template) Expressions() int {
 	if t == nil {
 		return 0
@@ -83,7 +83,7 @@ func (t *Template) Expressions() int {
 	return n
 }
 
-// Selects reports whether [Program.Selects] of any of its expressions does.
+// Selects reports whether any of its expressions selects a path, as [Program.Selects] does.
 func (t *Template) Selects(path ...string) bool { return selects(t.paths, path) }
 
 // Text returns the text with the values: strings unchanged, all others as JSON. Values
@@ -112,7 +112,7 @@ func (t *Template) Text(vars map[string]any, limit int) (string, error) {
 	return w.b.String(), nil
 }
 
-// text returns the value as it is inserted into a text.
+// text returns the value in the form for a text.
 func (p *Program) text(vars map[string]any) (string, error) {
 	raw, err := p.Eval(vars)
 	return template.Text(raw), err

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// memoryPercent of the container's memory may be taken before memory is given back
-// more eagerly: the kernel kills a process that takes all of it.
+// memoryPercent is the part of the container's memory above which memory is returned more eagerly: the kernel kills a
+// process that uses all of it.
 const memoryPercent = 80
 
-// memoryFiles say how much memory the container may take: of the second version of
-// control groups ("max" where there is no limit), and of the first.
+// memoryFiles have the memory limit of the container: for version 2 of control groups ("max" without a limit), and for
+// version 1.
 var memoryFiles = []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}
 
-// Fit sets the memory limit of the garbage collector to 80 % of what the container may
-// take. The environment variable GOMEMLIMIT takes precedence.
+// Fit sets the memory limit of the garbage collector to 80 % of the container's limit. The environment variable
+// GOMEMLIMIT takes precedence.
 func Fit() { fit(memoryFiles) }
 
 // fit reads the limit from the first of some files that exists.

@@ -1,11 +1,10 @@
-// Package inputtext puts values of an input into texts with expressions in ${{ }}:
-// instructions, prompts and requests.
+// Package inputtext inserts values of an input into texts with expressions in ${{ }}: instructions, prompts and
+// requests.
 //
-// An expression is CEL and reads input, whose type is that of a JSON Schema. A path, such as
-// input.repo.name, is evaluated without CEL, which takes milliseconds to set up: most texts
-// have nothing else, and a runner starts in a few milliseconds. It has the value that CEL
-// gives. All other expressions are compiled where they are used: [Text.Compile] checks a text
-// that is written, and an evaluation compiles what is not compiled yet.
+// An expression is CEL and reads input, whose type comes from a JSON Schema. A path, such as input.repo.name, is
+// evaluated without CEL, which takes milliseconds to set up: most texts have only paths, and a runner starts in a few
+// milliseconds. The value is the same as with CEL. All other expressions are compiled where they are used:
+// [Text.Compile] compiles all expressions of a text, and an evaluation compiles the remaining ones.
 //
-// A value is inserted, not pasted: what it contains is never read as an expression.
+// An inserted value is never read as an expression.
 package inputtext

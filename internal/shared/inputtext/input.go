@@ -92,8 +92,8 @@ func plain(value json.RawMessage) (string, error) { return template.Text(value),
 // MaxText bounds a text with its values, in bytes: a large value may be named many times.
 const MaxText = 1 << 20
 
-// An Absence is what a text does about a path to a value that the input may lack. All other
-// expressions that may have no value are refused, except where the text is omitted.
+// An Absence selects what a text does about a path to a value that the input may lack. Other expressions that may have
+// no value are refused, unless the text is omitted.
 type Absence int
 
 const (
@@ -101,8 +101,7 @@ const (
 	MayLack Absence = iota
 	// MustHave refuses the path.
 	MustHave
-	// Omits accepts the path, and an expression without a value, if the text is nothing but
-	// that: then the text is omitted.
+	// Omits accepts the path, or an expression without a value, if it is the whole text: then the text is omitted.
 	Omits
 )
 
@@ -116,7 +115,7 @@ type Part struct {
 }
 
 // Parse divides a text at its expressions, without CEL. The error is an [*expr.Error].
-func (in *Input) Parse(text string, a Absence) (*Text, error) {
+func (i *Input) Parse(text string, a Absence) (*Text, error) {
 	scanned, err := template.Scan(text)
 	if unclosed, ok := errors.AsType[*template.Error](err); ok {
 		return nil, &expr.Error{Line: unclosed.Line, Column: unclosed.Column, Message: unclosed.Message}
@@ -125,7 +124,7 @@ func (in *Input) Parse(text string, a Absence) (*Text, error) {
 	for _, part := range scanned {
 		p := Part{Words: part.Words}
 		if part.HasExpression {
-			if p.Value, err = in.expression(part, a == Omits && isAlone(scanned), a); err != nil {
+			if p.Value, err = i.expression(part, a == Omits && isAlone(scanned), a); err != nil {
 				return nil, err
 			}
 		}
@@ -142,7 +141,7 @@ func (t *Text) isFull(last Part) bool {
 	return last.Value != nil && !last.Value.isPath && len(t.Parts) > expr.MaxTemplateExpressions && t.Expressions() > expr.MaxTemplateExpressions
 }
 
-// isAlone reports whether a text is one expression and nothing else.
+// isAlone reports whether a text consists of one expression.
 func isAlone(parts []template.Part) bool {
 	words, expressions := 0, 0
 	for _, part := range parts {
@@ -155,17 +154,17 @@ func isAlone(parts []template.Part) bool {
 }
 
 // expression reads an expression of a text.
-func (in *Input) expression(part template.Part, omits bool, a Absence) (*Expression, error) {
+func (i *Input) expression(part template.Part, omits bool, a Absence) (*Expression, error) {
 	inner := strings.TrimLeft(part.Expression, " ")
 	e := &Expression{
-		input: in, source: part.Expression, omits: omits,
+		input: i, source: part.Expression, omits: omits,
 		line: part.Line, column: part.Column + len("${{"), indent: len(part.Expression) - len(inner),
 	}
 	path, ok := template.ParsePath(part.Expression)
 	if !ok {
 		return e, nil
 	}
-	t, err := in.typeOf()
+	t, err := i.typeOf()
 	if err != nil {
 		return nil, err
 	}
@@ -187,8 +186,8 @@ func (in *Input) expression(part template.Part, omits bool, a Absence) (*Express
 	return e, nil
 }
 
-// Alone returns the expression of a text that is nothing else and is omitted without a value;
-// nil: the text has words, more expressions, or needs a value.
+// Alone returns the expression of a text that consists of it and is omitted without a value; nil: the text has words,
+// more expressions, or needs a value.
 func (t *Text) Alone() *Expression {
 	for _, part := range t.Parts {
 		if part.Value != nil && part.Value.omits {
@@ -198,7 +197,7 @@ func (t *Text) Alone() *Expression {
 	return nil
 }
 
-// Expressions returns how many of its expressions are compiled, because they are not paths.
+// Expressions returns how many of its expressions are not paths and therefore compiled.
 func (t *Text) Expressions() int {
 	n := 0
 	for _, part := range t.Parts {
@@ -209,8 +208,7 @@ func (t *Text) Expressions() int {
 	return n
 }
 
-// Compile compiles its expressions. The error is an [*expr.Error] with the first one that
-// does not compile.
+// Compile compiles its expressions. The error is an [*expr.Error] with the first expression that does not compile.
 func (t *Text) Compile() error {
 	for _, part := range t.Parts {
 		if part.Value == nil || part.Value.isPath {
@@ -261,7 +259,7 @@ type Expression struct {
 	err     error
 }
 
-// String returns it as it is written.
+// String returns the source of the expression.
 func (e *Expression) String() string { return strings.TrimSpace(e.source) }
 
 // compile compiles it once.
@@ -304,8 +302,8 @@ func (e *Expression) errorf(format string, args ...any) *expr.Error {
 	return &expr.Error{Line: e.line, Column: e.column + e.indent, Message: fmt.Sprintf(format, args...)}
 }
 
-// Find returns its value as JSON, and whether there is one. An expression that needs a value
-// and has none is an error.
+// Find returns its value as JSON, and whether there is one. If an expression needs a value and has none, it returns an
+// error.
 func (e *Expression) Find(v *Values) (value json.RawMessage, found bool, err error) {
 	if !e.isPath {
 		return e.eval(v)

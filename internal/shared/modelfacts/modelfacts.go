@@ -1,10 +1,9 @@
-// Package modelfacts is a table of what providers and makers document of their models: the context window,
-// the longest answer, images, PDFs, levels of reasoning and parameters that are refused. It is written by
-// hand, but for the windows that a list has. Models change, so nothing is refused because of it: the
-// operator warns.
+// Package modelfacts is a table of documented facts about models: the context window, the longest answer, images, PDFs,
+// levels of reasoning and parameters that are refused. It is written by hand, except for windows from a list.
+// Models change, so nothing is refused because of it: the operator warns.
 //
-// The runner reads it too: a model that takes no images is sent a line for each, and a Model that does not
-// say its window has that of the table.
+// The runner reads it too: a model that takes no images is sent a line for each, and a Model that does not say its
+// window has that of the table.
 package modelfacts
 
 import (
@@ -15,16 +14,16 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/shared/modelname"
 )
 
-// A Row is what is documented of a family of models.
+// A Row has the documented facts of a family of models.
 type Row struct {
-	// Provider is the name of the catalog of prices, or that of a maker whose models others serve.
+	// Provider is the provider in the catalog of prices, or the maker of models that others serve.
 	Provider string
-	// Families are the names of the models, without versions. One that ends in * stands for all names that
-	// begin so, and has only sizes: those of newer models, and of names with a size or a tag.
+	// Families are the names of the models, without versions. A name that ends in * matches all names with that prefix,
+	// and its row has only sizes: it is for newer models, and for names with a size or a tag.
 	Families []string
-	// Window is the most tokens of a request and its answer; 0: that of the list, or unknown.
+	// Window is the maximum number of tokens of a request and its answer together; 0: from the list, or unknown.
 	Window int64
-	// MaxOutput is the most tokens of one answer; 0: unknown.
+	// MaxOutput is the maximum number of tokens of one answer; 0: unknown.
 	MaxOutput   int64
 	Images, PDF Answer
 	// Levels are the levels of reasoning, by their names in Model.spec.inference.reasoning: nil if
@@ -32,7 +31,7 @@ type Row struct {
 	Levels []string
 	// Refused are parameters of the provider's API that end a request with an error.
 	Refused []string
-	// Instead is the model to use in place of these, which the provider no longer serves.
+	// Instead is the model to use instead of these, which the provider no longer serves.
 	Instead string
 	// Sources are the addresses of the documentation, and Date is when the last of them was read.
 	Sources []string
@@ -56,7 +55,7 @@ const (
 	No
 )
 
-// Of returns what is known of a model at the first of several providers that has a row for it.
+// Of returns the facts about a model at the first of several providers that has a row for it.
 func Of(providers []string, model string) (Row, bool) {
 	for _, form := range modelname.Forms(model) {
 		for _, p := range providers {
@@ -70,8 +69,7 @@ func Of(providers []string, model string) (Row, bool) {
 	return Row{}, false
 }
 
-// TakesNoImages returns the row of a model that takes no images, by its name alone: it takes none at a
-// gateway either.
+// TakesNoImages returns the row of a model that accepts no images, by its name only: this holds behind a gateway, too.
 func TakesNoImages(model string) (Row, bool) {
 	for _, form := range modelname.Forms(model) {
 		for _, r := range rows {
@@ -83,8 +81,8 @@ func TakesNoImages(model string) (Row, bool) {
 	return Row{}, false
 }
 
-// Sizes returns the context window and the longest answer of a model by its name alone; 0: unknown. A row
-// of the model counts before the list, and the list before a row of all names that begin so.
+// Sizes returns the context window and the longest answer of a model by its name only; 0: unknown. A row of the model
+// takes precedence over the list, and the list over a row for a prefix.
 func Sizes(model string) (window, maxOutput int64) {
 	for _, form := range modelname.Forms(model) {
 		for _, r := range rows {
@@ -97,7 +95,7 @@ func Sizes(model string) (window, maxOutput int64) {
 	return cmp.Or(window, listedWindow(model), begins.Window), cmp.Or(maxOutput, begins.MaxOutput)
 }
 
-// has reports whether a form of a name is that of a model of the row. Azure and Bedrock write dashes for dots.
+// has reports whether a form of a name belongs to a model of the row. Azure and Bedrock write dashes for dots.
 func (r Row) has(form string) bool {
 	return slices.ContainsFunc(r.Families, func(f string) bool { return modelname.IsVersionOf(dashed(f), dashed(form)) })
 }

@@ -39,7 +39,7 @@ const (
 	grokReasoning    = "https://docs.x.ai/docs/guides/reasoning"
 )
 
-// rows are the families of models. A fact that no documentation of the provider has is left out.
+// rows are the families of models. Facts without documentation of the provider are left out.
 var rows = []Row{
 	// Anthropic.
 	{
@@ -263,7 +263,7 @@ var rows = []Row{
 		Sources: []string{"https://console.groq.com/docs/vision"}, Date: read,
 	},
 
-	// Makers of models that others serve, who may serve less: Ollama as much as its own
+	// Makers of models that others serve. A server may have a smaller window: Ollama uses its own
 	// OLLAMA_CONTEXT_LENGTH, which a Model should repeat as contextWindow.
 	{Provider: "meta", Families: []string{"llama*"}, Window: 8_192, Sources: []string{llamaModels}, Date: readSizes},
 	{Provider: "meta", Families: []string{"llama2*", "llama-2*"}, Window: 4_096, Sources: []string{llamaModels}, Date: readSizes},

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// version is what may follow or stand between the names of a model and of its fixed versions. Any
-// other word is another model, which may have other prices: gpt-5-pro costs twelve times gpt-5.
+// version matches the parts of a version that may follow or separate the names of a model and its fixed versions. Any
+// other word means another model, which may have other prices: gpt-5-pro costs twelve times as much as gpt-5.
 var version = regexp.MustCompile(`^([-@:._]?(20[0-9]{6}|20[0-9]{2}-[0-9]{2}-[0-9]{2}|[0-9]{2}-[0-9]{2}|[0-9]{3,4}|v[0-9]+|:[0-9]|latest|preview|exp))*$`)
 
 // dated is the date at the end of the name of a fixed version of a model.
@@ -17,16 +17,15 @@ var dated = regexp.MustCompile(`-20[0-9]{2}-?[0-9]{2}-?[0-9]{2}$`)
 // begunNumber is a number, at the end of the text of a clause, that the name of a model continues.
 var begunNumber = regexp.MustCompile(`[-@:._][0-9]+-?$`)
 
-// fineTuned are the names of fine-tuned models. What follows the name of the base model is the
-// owner's, and says nothing about the price.
+// fineTuned matches the names of fine-tuned models. The owner chooses the text after the name of the base model, which
+// does not affect the price.
 var fineTuned = regexp.MustCompile(`^(ft:[^:]+):.*$|^(.+\.ft-).*$`)
 
 // ownModel is before the name of the base model in the path of a fine-tuned model.
 var ownModel = regexp.MustCompile(`ft:|tuned|custom`)
 
-// Forms returns the names to look for, the first that is found counts: that of the model, and that
-// without its date. A fine-tuned model has a name of its own without what its owner added: it costs
-// more than its base model.
+// Forms returns the names to look up, in order: the name of the model, and the name without its date. For a fine-tuned
+// model this is its name without the owner's part, which differs from its base model because it costs more.
 func Forms(name string) []string {
 	name = strings.ToLower(strings.TrimPrefix(name, "models/"))
 	name = fineTuned.ReplaceAllString(name, "$1$2")
@@ -49,7 +48,7 @@ func Fits(match [][]string, form string) bool {
 	return false
 }
 
-// IsVersionOf reports whether a form of a name is that of a family of models, or of a version of it.
+// IsVersionOf reports whether a form of a name belongs to a family of models, or to a version of it.
 func IsVersionOf(family, form string) bool { return holds("^"+family, form) }
 
 // holds reports whether a clause holds for the name of a model.
@@ -91,8 +90,8 @@ func holdsExpression(text, name string) bool {
 	return fixed != "" && found && isPath(before) && isVersion(fixed, rest)
 }
 
-// isVersion reports whether the rest of a name, behind the text of a clause, is a version. The text
-// may have the beginning of it: that of gemini-2.0-flash-001 is gemini-2.0-flash-0.
+// isVersion reports whether the rest of a name after the text of a clause is a version. The text may include the
+// beginning of the version: for gemini-2.0-flash-001 it is gemini-2.0-flash-0.
 func isVersion(text, rest string) bool {
 	if version.MatchString(rest) {
 		return true
@@ -100,7 +99,7 @@ func isVersion(text, rest string) bool {
 	return rest != "" && version.MatchString(begunNumber.FindString(text)+rest)
 }
 
-// isPath reports whether the text before the name of a model says where it is served.
+// isPath reports whether the text before the name of a model is a path of its host.
 func isPath(before string) bool {
 	return before == "" || strings.ContainsRune("/.:", rune(before[len(before)-1])) && !ownModel.MatchString(before)
 }

@@ -21,8 +21,8 @@ import (
 const (
 	lookupTimeout = 3 * time.Second
 	askTimeout    = 2 * time.Second
-	// closedTimeout has room for three SYN packets, sent after 0, 1 and 3 seconds: one that is
-	// lost does not make an open port read as closed.
+	// closedTimeout is long enough for three SYN packets, sent after 0, 1 and 3 seconds: a lost packet must not make an
+	// open port look closed.
 	closedTimeout = 3500 * time.Millisecond
 )
 
@@ -34,7 +34,7 @@ const (
 	pause = time.Second
 )
 
-// A State is what a round found out about the closed port.
+// A State is the result of a round for the closed port.
 type State string
 
 // The states.
@@ -86,8 +86,8 @@ func (c *Checker) Await(ctx context.Context) Finding {
 	}
 }
 
-// Check makes one round, at all addresses of the host at once. Open at one of them is Open:
-// it shows what a pod reaches. Otherwise Closed at one of them is Closed.
+// Check makes one round, at all addresses of the host in parallel. If the port is Open at one of them, the result is
+// Open, because pods can reach it. Otherwise Closed at one of them is Closed.
 func (c *Checker) Check(ctx context.Context) Finding {
 	host, port, err := net.SplitHostPort(c.address)
 	if err != nil {
@@ -214,8 +214,7 @@ var refusals = []error{
 	syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EACCES, syscall.EPERM,
 }
 
-// A question is what a Checker sends to the open port, and an answer is what it gets: each
-// is a line of JSON.
+// A question is the request of a Checker to the open port, and an answer is the response: each is a line of JSON.
 type question struct {
 	// Nonce is random. The answer repeats it, so that it is about this moment.
 	Nonce string `json:"networkCheckNonce"`
@@ -227,14 +226,14 @@ type answer struct {
 	Process string `json:"process"`
 	// Closed is the number of the closed port.
 	Closed int `json:"closed"`
-	// Lost counts the connections that the server's kernel has lost because it was flooded. A
-	// connection to the closed port that is lost shows nothing.
+	// Lost counts the connections that the server's kernel dropped because of too many. A dropped connection to the
+	// closed port proves nothing.
 	Lost uint64 `json:"lost,omitempty"`
 	// Problem is why the closed port cannot be tried; empty: it listens.
 	Problem string `json:"problem,omitempty"`
 }
 
-// maxLine is the most bytes of a question or an answer.
+// maxLine is the maximum size of a question or an answer in bytes.
 const maxLine = 1 << 10
 
 func send(conn net.Conn, v any) error {

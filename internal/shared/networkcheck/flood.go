@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// maxOfSource is how many connections of one address are served at once: a pod that opens
-// many and asks nothing keeps no other pod out.
+// maxOfSource is how many connections of one address are served in parallel, so that a pod with many idle connections
+// does not block other pods.
 const maxOfSource = 32
 
 // sources counts the connections that are served, by the address of the client.
@@ -46,15 +46,15 @@ func sourceOf(conn net.Conn) string {
 	return host
 }
 
-// lostConnections returns how many connections to listeners of this network namespace the
-// kernel has lost so far. Where the kernel does not say, it is 0.
+// lostConnections returns how many connections to listeners of this network namespace the kernel has dropped so far; 0
+// if the kernel does not report it.
 func lostConnections() uint64 {
 	data, _ := os.ReadFile("/proc/net/netstat") // as above
 	return parseLost(string(data))
 }
 
-// parseLost adds what the kernel counts when a listener cannot take a connection: pairs of
-// lines, names and then values.
+// parseLost sums the kernel's counters of connections that a listener could not accept. The file has pairs of lines:
+// names and then values.
 func parseLost(text string) (sum uint64) {
 	var names []string
 	for line := range strings.Lines(text) {

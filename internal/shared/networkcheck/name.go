@@ -16,10 +16,9 @@ func lookupService(ctx context.Context, host string) ([]string, error) {
 	return net.DefaultResolver.LookupHost(ctx, absolute(host, string(conf))) //nolint:wrapcheck // it names the host
 }
 
-// absolute returns the absolute name of a Service whose name ends with .svc. With a name that is
-// not absolute a pod asks for Services of its own namespace, and of a namespace called svc, first.
-// The domain of the cluster is what the kubelet writes as search domain svc.DOMAIN; in a namespace
-// called svc it writes svc.svc.DOMAIN, too.
+// absolute returns the absolute name of a Service whose name ends with .svc. With a relative name, a pod first looks up
+// Services in its own namespace, and in a namespace called svc. The kubelet writes the domain of the cluster as search
+// domain svc.DOMAIN; in a namespace called svc it writes svc.svc.DOMAIN, too.
 func absolute(host, resolvConf string) string {
 	service, is := strings.CutSuffix(host, ".svc")
 	var suffix string

@@ -43,7 +43,7 @@ const (
 	metricsEvery = time.Minute
 	// requestFor bounds a request. A batch that is not accepted in time is dropped.
 	requestFor = 5 * time.Second
-	// maxAnswer bounds what is read of an answer.
+	// maxAnswer bounds how much of a response is read.
 	maxAnswer = 4 << 10
 )
 
@@ -55,12 +55,12 @@ type Options struct {
 	Resource []Attribute
 	// Warn is called with the first failure.
 	Warn func(err error)
-	// Now is the time of histograms; nil: that of the machine.
+	// Now is the time of histograms; nil: the machine's.
 	Now func() time.Time
 }
 
-// An Exporter sends spans and histograms in the background. Nothing waits for it: it drops what the
-// collector does not accept, and what does not fit into its queue.
+// An Exporter sends spans and histograms in the background. Nothing waits for it: it drops data that the collector does
+// not accept, or that does not fit into its queue.
 type Exporter struct {
 	options Options
 	client  *http.Client
@@ -102,7 +102,7 @@ func New(o Options) *Exporter {
 	return e
 }
 
-// Record counts a value of a histogram with attributes, of which there are few combinations.
+// Record adds a value to a histogram. The attributes must have few combinations.
 func (e *Exporter) Record(h *Histogram, value float64, attributes ...Attribute) {
 	e.meter.record(h, value, attributes)
 }
@@ -119,8 +119,8 @@ func (e *Exporter) Export(s Span) {
 // Dropped is how many spans were not delivered so far.
 func (e *Exporter) Dropped() int64 { return e.dropped.Load() }
 
-// Close sends what is queued and counted, at most as long as timeout. It is called once; what is
-// exported or recorded after it is not sent.
+// Close sends queued spans and counts, at most as long as timeout. It must be called once; data that is added later is
+// not sent.
 func (e *Exporter) Close(timeout time.Duration) {
 	close(e.closing)
 	timer := time.AfterFunc(timeout, e.cancel)
@@ -156,7 +156,7 @@ func (e *Exporter) run(ctx context.Context) {
 	}
 }
 
-// drain sends a batch and what is queued.
+// drain sends a batch and the queue.
 func (e *Exporter) drain(ctx context.Context, batch []Span) {
 	for {
 		select {
@@ -187,7 +187,7 @@ func (e *Exporter) send(ctx context.Context, batch []Span) {
 	}
 }
 
-// sendHistograms sends once what was counted since the last time.
+// sendHistograms sends the counts since the last time.
 func (e *Exporter) sendHistograms(ctx context.Context) {
 	now := e.options.Now()
 	all, since := e.meter.take(now)
@@ -203,7 +203,7 @@ func (e *Exporter) sendHistograms(ctx context.Context) {
 	}
 }
 
-// warn tells the first failure.
+// warn logs the first failure.
 func (e *Exporter) warn(what string, err error) {
 	if !e.warned && e.options.Warn != nil {
 		e.options.Warn(fmt.Errorf("sending %s to %s: %w", what, e.options.Endpoint, err))
@@ -232,11 +232,10 @@ func (e *Exporter) post(ctx context.Context, path string, body []byte) error {
 // A TraceID names a trace.
 type TraceID [16]byte
 
-// A SpanID names a span. The zero SpanID names none.
+// A SpanID identifies a span. The zero SpanID identifies none.
 type SpanID [8]byte
 
-// TraceOf returns the trace of a Run that has no parent: its UID without the dashes. What is
-// not a UUID is hashed.
+// TraceOf returns the trace of a Run without a parent: its UID without the dashes. A text that is not a UUID is hashed.
 func TraceOf(uid string) (id TraceID) {
 	if digits := strings.ReplaceAll(uid, "-", ""); len(digits) == 2*len(id) {
 		if _, err := hex.Decode(id[:], []byte(digits)); err == nil && id != (TraceID{}) {
@@ -248,7 +247,7 @@ func TraceOf(uid string) (id TraceID) {
 	return id
 }
 
-// SpanOf returns the span of a Run, or with more elements that of something in it.
+// SpanOf returns the span of a Run, or with further elements the span of a part of it.
 func SpanOf(uid string, elements ...string) (id SpanID) {
 	hash := sha256.New()
 	for _, e := range append([]string{uid}, elements...) {
@@ -278,8 +277,8 @@ type Attribute struct {
 	Value any
 }
 
-// encode returns spans of one process as an ExportTraceServiceRequest. TracesData has the same
-// form in protobuf, and does not import gRPC.
+// encode encodes spans of one process as an ExportTraceServiceRequest. TracesData has the same form in protobuf,
+// without importing gRPC.
 func encode(of []Attribute, spans []Span) ([]byte, error) {
 	scope := &trace.ScopeSpans{Scope: &common.InstrumentationScope{Name: "deckhand"}}
 	for i := range spans {
@@ -349,12 +348,11 @@ const maxSeries = 256
 // A Histogram is a metric whose values are counted in buckets.
 type Histogram struct {
 	Name, Unit, Description string
-	// Bounds are the upper bounds of the buckets, in ascending order. One more bucket is for
-	// what is greater.
+	// Bounds are the upper bounds of the buckets, in ascending order. One more bucket is for greater values.
 	Bounds []float64
 }
 
-// A series is what was counted of a Histogram with the same attributes.
+// A series has the counts of a Histogram for one combination of attributes.
 type series struct {
 	of            *Histogram
 	attributes    []Attribute
@@ -395,7 +393,7 @@ func (m *meter) record(h *Histogram, value float64, attributes []Attribute) {
 	s.add(value)
 }
 
-// take returns what was counted since the last time, and since when; it begins anew.
+// take returns the counts since the last time, and since when, and resets them.
 func (m *meter) take(now time.Time) (all []*series, since time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -404,9 +402,8 @@ func (m *meter) take(now time.Time) (all []*series, since time.Time) {
 	return all, since
 }
 
-// encodeHistograms returns what one process counted in a time as an ExportMetricsServiceRequest.
-// MetricsData has the same form in protobuf. The counts are those of this time alone, because a
-// runner is gone soon after it began.
+// encodeHistograms encodes the counts of one process in a period as an ExportMetricsServiceRequest. MetricsData has the
+// same form in protobuf. The counts are for this period only, because runners are short-lived.
 func encodeHistograms(of []Attribute, all []*series, from, until time.Time) ([]byte, error) {
 	scope := &metrics.ScopeMetrics{Scope: &common.InstrumentationScope{Name: "deckhand"}}
 	points := map[string]*metrics.Histogram{}

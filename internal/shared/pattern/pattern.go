@@ -1,6 +1,5 @@
-// Package pattern bounds the memory of regular expressions that others write. A short
-// expression may be a large program: .{1000} has a thousand instructions, and package
-// regexp compiles up to some millions, of 40 bytes each.
+// Package pattern bounds the memory of regular expressions that users write. A short expression may be a large program:
+// .{1000} has a thousand instructions, and package regexp compiles up to some millions, of 40 bytes each.
 package pattern
 
 import (
@@ -31,13 +30,13 @@ func Compile(expression string) (*regexp.Regexp, error) {
 	return regexp.Compile(Source(expression)) //nolint:wrapcheck // as package regexp does
 }
 
-// maxOnePassRunes bounds the runes of an expression that package regexp may make a one-pass
-// program of: each of its instructions, up to a thousand, then has a copy of some of them.
+// maxOnePassRunes bounds the runes of an expression that package regexp may compile to a one-pass program, in which
+// each of up to a thousand instructions has a copy of some of them.
 const maxOnePassRunes = 16
 
-// Source returns an expression that matches the same, for package regexp to compile where
-// [Compile] does not. It makes one-pass programs of expressions that begin with ^, in which the
-// repetitions of a class of characters do not share its ranges: ^\pL{980}$ takes 8 MB.
+// Source returns an expression that matches the same texts, for code that compiles it with package regexp and not with
+// [Compile]. Package regexp makes one-pass programs of expressions that begin with ^, in which the repetitions of a
+// class of characters do not share its ranges: ^\pL{980}$ takes 8 MB.
 func Source(expression string) string {
 	parsed, err := syntax.Parse(expression, syntax.Perl)
 	if err != nil || runes(parsed) <= maxOnePassRunes {
@@ -67,9 +66,9 @@ func Check(expression string) error {
 	return nil
 }
 
-// Instructions estimates the size of the program of an expression without compiling it. The
-// ranges of a class of characters are counted once, in units of the size of an instruction:
-// repetitions share them in what [Compile] returns, and in what is compiled of [Source].
+// Instructions estimates the size of the program of an expression without compiling it. The ranges of a class of
+// characters are counted once, in units of the size of an instruction, because repetitions share them in programs of
+// [Compile] and of [Source].
 func Instructions(expression string) (int, error) {
 	parsed, err := syntax.Parse(expression, syntax.Perl)
 	if err != nil {

@@ -21,29 +21,29 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/shared/weburl"
 )
 
-// A Call is one call of a tool, as it is about to run.
+// A Call is one call of a tool that is about to run.
 type Call struct {
 	Tool string
 	Args json.RawMessage
-	// Shell is the command line when the tool is a shell, and else empty; Dialect
-	// the shell that reads it, [shell.Bash] when empty.
+	// Shell is the command line if the tool is a shell, otherwise empty. Dialect is the shell that reads it, by default
+	// [shell.Bash].
 	Shell   string
 	Dialect shell.Dialect
 	Agent   Agent
 	Run     Run
 }
 
-// An Agent is who makes a call.
+// An Agent is the agent that makes a call.
 type Agent struct {
 	Name string
-	// Depth is 0 for the agent of the Run, 1 for one that it called, and so on.
+	// Depth is 0 for the agent of the Run, 1 for an agent that it called, and so on.
 	Depth int
 }
 
-// A Run is what the call is part of.
+// A Run is the Run of the call.
 type Run struct {
 	Namespace, Name string
-	// User is who the Run is for, as its creator says.
+	// User is the user for whom the Run works, as its creator sets it.
 	User   string
 	Labels map[string]string
 }
@@ -57,9 +57,9 @@ type input struct {
 	reading reading
 }
 
-// read is the same input in another reading.
-func (in *input) read(as reading) *input {
-	other := *in
+// read returns the same input in another reading.
+func (i *input) read(as reading) *input {
+	other := *i
 	other.reading = as
 	return &other
 }
@@ -73,28 +73,28 @@ func newInput(call Call) *input {
 }
 
 // ResolveName implements [interpreter.Activation].
-func (in *input) ResolveName(name string) (any, bool) {
+func (i *input) ResolveName(name string) (any, bool) {
 	switch name {
 	case "tool":
-		return in.call.Tool, true
+		return i.call.Tool, true
 	case "args":
-		return in.args(), true
+		return i.args(), true
 	case "agent.name":
-		return in.call.Agent.Name, true
+		return i.call.Agent.Name, true
 	case "agent.depth":
-		return in.call.Agent.Depth, true
+		return i.call.Agent.Depth, true
 	case "run.namespace":
-		return in.call.Run.Namespace, true
+		return i.call.Run.Namespace, true
 	case "run.name":
-		return in.call.Run.Name, true
+		return i.call.Run.Name, true
 	case "run.user":
-		return in.call.Run.User, true
+		return i.call.Run.User, true
 	case "run.labels":
-		return in.call.Run.Labels, true
+		return i.call.Run.Labels, true
 	case "shell":
-		return commandLine{in.line}, true
+		return commandLine{i.line}, true
 	case readingName:
-		return in.reading, true
+		return i.reading, true
 	}
 	return nil, false
 }
@@ -102,8 +102,7 @@ func (in *input) ResolveName(name string) (any, bool) {
 // Parent implements [interpreter.Activation].
 func (*input) Parent() interpreter.Activation { return nil }
 
-// decode makes values of arguments. Those that may be read in two ways are an
-// error, as a value.
+// decode converts arguments to CEL values. An ambiguous value becomes an error value.
 func decode(args json.RawMessage) any {
 	canonical, err := digest.Canonical(args)
 	if err != nil {
@@ -118,12 +117,11 @@ func decode(args json.RawMessage) any {
 	return numbers(members)
 }
 
-// maxItems bounds the lists and objects that conditions look into: counting what
-// a look at a longer one costs takes CEL more time than the look.
+// maxItems bounds the lists and objects that conditions can access: for longer ones, counting the cost takes CEL longer
+// than the access.
 const maxItems = 1000
 
-// numbers makes numbers of what JSON has for them: whole ones are whole. What no
-// condition can look into becomes an error, for those that do.
+// numbers converts JSON numbers; whole ones become integers. Values that no condition can access become error values.
 func numbers(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -207,22 +205,21 @@ const workspace = "/workspace"
 // roots are the directories whose files the tools reach.
 var roots = []string{workspace, "/tmp", "/results", "/memories"}
 
-// isOutside reports whether no path of a file tool is an absolute path, or, if it is a prefix,
-// begins with it. The root itself can be listed.
+// isOutside reports whether file tools accept no absolute path that equals the literal or, if it is a prefix, begins
+// with it. The root itself can be listed.
 func isOutside(literal string, isPrefix bool) bool {
 	return path.IsAbs(literal) && literal != "/" && !slices.ContainsFunc(roots, func(root string) bool {
 		return literal == root || strings.HasPrefix(literal, root+"/") || isPrefix && strings.HasPrefix(root, literal)
 	})
 }
 
-// A canonicalArgument is one that tools of a kind have in canonical form before a
-// rule sees it.
+// A canonicalArgument is an argument that tools of a kind have in canonical form before rules see it.
 type canonicalArgument struct {
 	kind Kind
 	form string // what errors say of it
-	// whole and prefix return what to write instead of a literal: the literal itself
-	// if an argument in canonical form can equal it, or begin with it. An error says
-	// why there is nothing to write; it reads as the end of a sentence.
+	// whole and prefix return what to write instead of a literal. If an argument in canonical form can equal the
+	// literal, or begin with it, that is the literal itself. An error has no replacement, and reads as the end of a
+	// sentence.
 	whole, prefix func(literal string) (string, error)
 }
 
@@ -233,7 +230,7 @@ var canonicalArguments = map[string]canonicalArgument{
 	"method": {Web, "args.method is in upper case", upperCase, upperCase},
 }
 
-// inWorkspace returns a relative path, or one that file tools cannot reach, as a path below the workspace.
+// inWorkspace returns a path below the workspace for a path that is relative or that file tools cannot reach.
 func inWorkspace(literal string) string { return workspace + "/" + strings.TrimPrefix(literal, "/") }
 
 // wholePath is an absolute path without detours.
@@ -245,7 +242,7 @@ func wholePath(literal string) (string, error) {
 	return clean, nil
 }
 
-// pathPrefix is wholePath of all directories, followed by the begin of a name.
+// pathPrefix is wholePath for all directories, followed by the beginning of a name.
 func pathPrefix(literal string) (string, error) {
 	if literal == "" {
 		return "", nil

@@ -30,7 +30,7 @@ type comparison struct {
 	literals []ast.NavigableExpr
 }
 
-// comparisonOf is the comparison that an expression is; false: none.
+// comparisonOf returns the comparison in an expression; false: it is none.
 func comparisonOf(e ast.NavigableExpr) (comparison, bool) {
 	c := comparison{function: functionOf(e)}
 	sides := e.Children()
@@ -73,8 +73,8 @@ func isNegated(e ast.NavigableExpr) bool {
 	return negated
 }
 
-// argumentOf is the name of the argument that an expression reads, as args.path,
-// args['path'], or args.?path with orValue; empty: none.
+// argumentOf returns the name of the argument that an expression reads, as args.path, args['path'], or args.?path with
+// orValue; empty: it reads none.
 func argumentOf(e ast.NavigableExpr) string {
 	switch children := e.Children(); {
 	case functionOf(e) == "orValue" || functionOf(e) == "value":
@@ -94,7 +94,7 @@ func argumentOf(e ast.NavigableExpr) string {
 	return ""
 }
 
-// defaultOf is the literal that x.orValue('…') has where x is absent; false: none.
+// defaultOf returns the literal that x.orValue('…') has if x is absent; false: none.
 func defaultOf(e ast.NavigableExpr) (string, bool) {
 	if functionOf(e) != "orValue" {
 		return "", false
@@ -105,8 +105,7 @@ func defaultOf(e ast.NavigableExpr) (string, bool) {
 // isArgs reports whether an expression is the variable args.
 func isArgs(e ast.Expr) bool { return e.Kind() == ast.IdentKind && e.AsIdent() == "args" }
 
-// correct returns what to write instead of a literal, and why; without a reason the
-// comparison can hold.
+// correct returns what to write instead of a literal, and why. Without a problem the comparison can hold.
 func (c comparison) correct(literal string) (right, problem string) {
 	argument := canonicalArguments[c.argument]
 	var err error
@@ -142,8 +141,7 @@ func (c comparison) correct(literal string) (right, problem string) {
 	return right, fmt.Sprintf("%q never matches: %s; write %q", shorten(literal), argument.form, shorten(right))
 }
 
-// holds reports whether a literal of the comparison fits a value; that of != does
-// if it is the value.
+// holds reports whether the literal of the comparison matches a value. For != it must equal the value.
 func (c comparison) holds(value string) bool {
 	if c.lower {
 		value = lowerCase(value)
@@ -163,9 +161,9 @@ func (c comparison) holds(value string) bool {
 	})
 }
 
-// isCovered reports whether another expression has a comparison that does what this
-// one is to do: one of the same argument that holds for the right literal. Which
-// texts a regular expression is to match is not known: any such comparison may.
+// isCovered reports whether another expression has a comparison that does what this one is meant to do: of the same
+// argument, and true for the right literal. It is not known which texts a regular expression is meant to match, so any
+// comparison with one counts.
 func (c comparison) isCovered(by ast.NavigableExpr, right string) bool {
 	covers := func(e ast.NavigableExpr) bool {
 		other, ok := comparisonOf(e)
@@ -174,8 +172,8 @@ func (c comparison) isCovered(by ast.NavigableExpr, right string) bool {
 	return len(ast.MatchDescendants(by, covers)) > 0
 }
 
-// matchesRelative reports whether a regular expression matches from the start of a
-// text and never one that starts with a slash.
+// matchesRelative reports whether a regular expression matches from the start of a text and never matches a text that
+// starts with a slash.
 func matchesRelative(pattern string) bool {
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil || re.Op != syntax.OpConcat || re.Sub[0].Op != syntax.OpBeginText {

@@ -12,7 +12,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/shared/celhints"
 )
 
-// A Kind is what rules may ask of a tool.
+// A Kind is what rules may read of a tool.
 type Kind string
 
 // The kinds.
@@ -24,12 +24,11 @@ const (
 	Web   Kind = "Web"   // as Plain; args.url and args.method are canonical, args.path is not there
 )
 
-// ToolKinds are the tools that rules may name. A name that ends in an asterisk
-// stands for all that begin like it, such as tools of a server that tells their
-// names when it is there. Without any, rules may name what they like.
+// ToolKinds are the tools that rules may name. A name that ends in an asterisk matches all names with that prefix, such
+// as tools of a server that are known only when it runs. If it is empty, rules may name any tool.
 type ToolKinds map[string]Kind
 
-// has reports whether there may be a tool of a name, or of one like it.
+// has reports whether there may be a tool with a name, or with a pattern of names.
 func (k ToolKinds) has(name string) bool {
 	if len(k) == 0 || k[name] != "" {
 		return true
@@ -44,7 +43,7 @@ func (k ToolKinds) has(name string) bool {
 	return false
 }
 
-// unknown is what to say of a tool that is not there.
+// unknown returns the message about a tool that does not exist.
 func (k ToolKinds) unknown(name string) string {
 	known := slices.Sorted(maps.Keys(k))
 	const most = 20
@@ -59,8 +58,7 @@ func (k ToolKinds) shell() bool {
 	return len(k) == 0 || slices.Contains(slices.Collect(maps.Values(k)), Shell)
 }
 
-// A Policy is a list of rules that was found to be good. It may be used by many
-// at a time; a nil one allows everything.
+// A Policy is a list of valid rules. It is safe for concurrent use; a nil one allows everything.
 type Policy struct {
 	rules []compiled
 }
@@ -72,8 +70,7 @@ type compiled struct {
 	patterns int // instructions of those that are literals
 }
 
-// Compile checks rules. What is wrong with them is an [*Error], or several of
-// them joined.
+// Compile checks rules. The error is an [*Error], or several of them joined.
 func Compile(rules []Rule, tools ToolKinds) (*Policy, error) {
 	if len(rules) > MaxRules {
 		return nil, &Error{Rule: MaxRules, Name: rules[MaxRules].Name, Field: "name", Message: fmt.Sprintf("a policy has at most %d rules", MaxRules)}
@@ -107,7 +104,7 @@ func Compile(rules []Rule, tools ToolKinds) (*Policy, error) {
 	return nil, errors.Join(wrong...)
 }
 
-// compile compiles a rule. Those before it have patterns of so many instructions.
+// compile compiles a rule. before is the size of the patterns of earlier rules, in instructions.
 func compile(r Rule, tools ToolKinds, before int) (compiled, *Error) {
 	if field, message := r.validate(); field != "" {
 		return compiled{}, &Error{Field: field, Message: message}
@@ -159,7 +156,7 @@ func condition(r Rule, tools ToolKinds, before int) (compiled, *Error) {
 	return compiled{program: program, patterns: size}, nil
 }
 
-// explain explains an error of CEL in a condition, and says what to write.
+// explain explains an error of CEL in a condition, with what to write.
 func explain(when string, e *cel.Error) *Error {
 	wrong := &Error{Field: "when", Line: max(e.Location.Line(), 1), Column: max(e.Location.Column()+1, 1)}
 	wrong.Message = celhints.Append(celhints.Message(e), when, wrong.Line, wrong.Column, hints)
@@ -203,7 +200,7 @@ const (
 	MaxReason = 1 << 10 // bytes of a reason
 )
 
-// An Answer is what a policy says to a call.
+// An Answer is the decision of a policy about a call.
 type Answer string
 
 // The answers.
@@ -215,10 +212,10 @@ const (
 
 // A Rule is one line of a policy.
 type Rule struct {
-	// Name is unique in its policy; it says which rule decided.
+	// Name is unique in its policy; it identifies the rule that decided.
 	Name string
-	// Tools narrows the rule to calls of these tools; empty: of any. A name that
-	// ends in an asterisk stands for all that begin like it.
+	// Tools restricts the rule to calls of these tools; empty: any. A name that ends in an asterisk matches all names
+	// with that prefix.
 	Tools []string
 	// When is a condition in CEL; empty: always.
 	When   string
@@ -227,8 +224,8 @@ type Rule struct {
 	Reason string
 }
 
-// Approval is the rule of a tool that needs a person's approval, under a
-// condition; empty: always. It belongs behind the rules of the agent.
+// Approval returns the rule of a tool that needs a user's approval, under a condition; empty: always. It must follow
+// the rules of the agent.
 func Approval(tool, when string) Rule {
 	return Rule{Name: "approval of " + tool, Tools: []string{tool}, When: when, Answer: Ask}
 }
@@ -241,7 +238,7 @@ func (r Rule) about(tool string) bool {
 	})
 }
 
-// An Error says what is wrong with one rule, where, and what to write instead.
+// An Error describes what is wrong with one rule, where, and what to write instead.
 type Error struct {
 	Rule  int    // its place in the policy, from 0
 	Name  string // of the rule
@@ -287,7 +284,7 @@ func (r Rule) validate() (field, message string) {
 
 func control(c rune) bool { return c < ' ' || c == 0x7f }
 
-// shorten bounds what an error repeats.
+// shorten bounds a text that an error repeats.
 func shorten(s string) string {
 	const most = 100
 	if runes := []rune(s[:min(len(s), 4*most)]); len(runes) > most {

@@ -20,21 +20,18 @@ type Result struct {
 	Answer Answer
 	// Rule is the name of the rule that decided; empty: none did.
 	Rule string
-	// Reason is for the model by Deny, and for the person by Ask. It is never
-	// empty for those.
+	// Reason is for the model if the answer is Deny, and for the user if it is Ask. It is never empty for those.
 	Reason string
-	// Hidden says what a command line runs without showing it, when the policy
-	// read one: for the person.
+	// Hidden describes what a command line runs without showing it, for the user, if the policy read a command line.
 	Hidden []string
-	// Failed says that the rule could not be decided, and that the answer is Ask
-	// for that. What a person says then is about this one call.
+	// Failed reports that the rule could not be decided, so that the answer is Ask. A user's answer is then for this
+	// one call.
 	Failed bool
 }
 
-// Decide gives the answer of the first rule that applies to a call, and Allow
-// when none does. A rule that cannot be decided, since the call lacks what it
-// reads or it costs too much, asks a person. Where line ends decide whether a
-// rule applies, the call gets the stricter of both answers.
+// Decide returns the answer of the first rule that applies to a call, or Allow if none does. A rule that cannot be
+// decided, because the call lacks an argument or the evaluation costs too much, asks a user. If line ends decide
+// whether a rule applies, the call gets the stricter of both answers.
 func (p *Policy) Decide(ctx context.Context, call Call) Result {
 	doubtful := Result{Answer: Allow}
 	if p == nil {
@@ -69,7 +66,7 @@ func stricter(first, second Result) Result {
 	return second
 }
 
-// A whether says in which readings of a condition its rule decides.
+// A whether is in which readings of a condition its rule decides.
 type whether int
 
 const (
@@ -79,33 +76,33 @@ const (
 )
 
 // decide returns what a rule decides about a call, and whether it does.
-func (r *compiled) decide(ctx context.Context, in *input) (Result, whether) {
-	applies, err := r.applies(ctx, in)
+func (c *compiled) decide(ctx context.Context, in *input) (Result, whether) {
+	applies, err := c.applies(ctx, in)
 	if err == nil && applies != perhaps {
-		return r.result(in), applies
+		return c.result(in), applies
 	}
-	within, errWithin := r.applies(ctx, in.read(withinLines))
-	across, errAcross := r.applies(ctx, in.read(acrossLines))
+	within, errWithin := c.applies(ctx, in.read(withinLines))
+	across, errAcross := c.applies(ctx, in.read(acrossLines))
 	switch {
-	case r.Answer != Allow && (err == nil || within == always || across == always):
-		return r.result(in), perhaps
+	case c.Answer != Allow && (err == nil || within == always || across == always):
+		return c.result(in), perhaps
 	case err == nil && errWithin == nil && errAcross == nil: // it does not allow
 		return Result{}, never
 	case errWithin != nil && errAcross != nil:
-		return r.undecided(cmp.Or(err, errWithin), in), always
+		return c.undecided(cmp.Or(err, errWithin), in), always
 	}
-	return r.undecided(cmp.Or(err, errWithin, errAcross), in), perhaps
+	return c.undecided(cmp.Or(err, errWithin, errAcross), in), perhaps
 }
 
 // applies reports whether a rule is about a call.
-func (r *compiled) applies(ctx context.Context, in *input) (whether, error) {
-	if !r.about(in.call.Tool) {
+func (c *compiled) applies(ctx context.Context, in *input) (whether, error) {
+	if !c.about(in.call.Tool) {
 		return never, nil
 	}
-	if r.program == nil {
+	if c.program == nil {
 		return always, nil
 	}
-	out, _, err := r.program.ContextEval(ctx, in)
+	out, _, err := c.program.ContextEval(ctx, in)
 	if err != nil {
 		return never, err //nolint:wrapcheck // undecided words it
 	}
@@ -121,19 +118,19 @@ func (r *compiled) applies(ctx context.Context, in *input) (whether, error) {
 	return never, nil
 }
 
-func (r *compiled) result(in *input) Result {
-	v := Result{Answer: r.Answer, Rule: r.Name, Reason: r.Reason}
-	if r.Answer == Allow {
+func (c *compiled) result(in *input) Result {
+	v := Result{Answer: c.Answer, Rule: c.Name, Reason: c.Reason}
+	if c.Answer == Allow {
 		return v
 	}
 	v.Hidden = in.line.hidden()
 	if v.Reason == "" {
-		v.Reason = fmt.Sprintf("The policy has a rule for this, %q.", r.Name)
+		v.Reason = fmt.Sprintf("The policy has a rule for this, %q.", c.Name)
 	}
 	return v
 }
 
-func (r *compiled) undecided(err error, in *input) Result {
+func (c *compiled) undecided(err error, in *input) Result {
 	message := err.Error()
 	switch {
 	case strings.Contains(message, "no such key"):
@@ -144,12 +141,12 @@ func (r *compiled) undecided(err error, in *input) Result {
 		message = "its condition costs too much to decide for this call"
 	}
 	return Result{
-		Answer: Ask, Rule: r.Name, Failed: true, Hidden: in.line.hidden(),
-		Reason: fmt.Sprintf("The rule %q of the policy could not be decided: %s.", r.Name, shorten(message)),
+		Answer: Ask, Rule: c.Name, Failed: true, Hidden: in.line.hidden(),
+		Reason: fmt.Sprintf("The rule %q of the policy could not be decided: %s.", c.Name, shorten(message)),
 	}
 }
 
-// hidden is what the line hides, if a rule read it.
+// hidden returns what the command line hides, if a rule read it.
 func (l *lazyLine) hidden() []string {
 	if l.parsed == nil {
 		return nil
@@ -160,19 +157,18 @@ func (l *lazyLine) hidden() []string {
 // A reading is how the dot of a regular expression takes the line ends of a text.
 type reading int
 
-// The readings. A line end must lead past no rule, and let no rule allow the lines behind it, so a
-// condition is read in both ways. Where the dot says nothing of line ends, (?s) and (?-s) do.
+// The readings. A line end must not hide text from a rule, and must not let a rule allow the lines after it, so a
+// condition is read in both ways. A pattern can set (?s) or (?-s) to have one reading.
 const (
 	eitherWay   reading = iota // a match that the line ends decide is unknown
 	withinLines                // the dot ends at a line, as in RE2
 	acrossLines                // the dot takes line ends
 )
 
-// readingName is the name by which matches asks an [input] for its reading. No condition can
-// write it.
+// readingName is the name by which matches gets the reading from an [input]. No condition can contain it.
 const readingName = "@reading"
 
-// readLineEnds replaces the function matches of CEL by one that heeds the reading.
+// readLineEnds replaces CEL's function matches by a function that applies the reading.
 func readLineEnds(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	call, ok := i.(interpreter.InterpretableCall)
 	if !ok || call.Function() != functionMatches {
@@ -196,8 +192,8 @@ type match struct {
 	compiled *expression // nil: the condition computes the expression
 }
 
-// Function implements [interpreter.InterpretableCall]. By another name than matches, CEL does not
-// replace the call by one of its own.
+// Function implements [interpreter.InterpretableCall]. It has another name than matches, so that CEL does not replace
+// the call.
 func (*match) Function() string { return "matches in lines" }
 
 // Eval implements [interpreter.Interpretable].

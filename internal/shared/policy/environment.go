@@ -21,15 +21,13 @@ import (
 )
 
 const (
-	// maxCost bounds what deciding one rule may cost, in CEL's units: about a
-	// byte in ten of the texts that are looked through.
+	// maxCost bounds the cost of deciding one rule, in CEL's units: about one unit for ten bytes of searched text.
 	maxCost = 200_000
 	// maxWords is how many words shell.runs takes after the program.
 	maxWords = 7
 )
 
-// environment is what conditions are compiled in: made once, and only when
-// there is a condition.
+// environment is the environment of conditions. It is created once, and only if there is a condition.
 var environment = sync.OnceValues(func() (*cel.Env, error) {
 	optional, err := celmacros.Optional("the condition is too complex; make several rules of it")
 	if err != nil {
@@ -64,10 +62,9 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 	return env, nil
 })
 
-// stringFunctionNames are the functions of CEL's strings library that conditions have:
-// those whose time and memory grow in proportion to one text that is there already. CEL
-// counts the cost of a call after it was made, so indexOf, replace, join and format are
-// left out: one call of replace can make a terabyte.
+// stringFunctionNames are the functions of CEL's strings library for conditions: those whose time and memory are
+// proportional to one existing text. CEL counts the cost of a call after it was made, so indexOf, replace, join and
+// format are left out: one call of replace can produce a terabyte.
 var stringFunctionNames = []string{"charAt", "lowerAscii", "split", "substring", "trim", "upperAscii"}
 
 // stringFunctions declares the functions of stringFunctionNames.
@@ -84,7 +81,7 @@ func stringFunctions() (cel.EnvOption, error) {
 	return cel.FunctionDecls(declared...), nil
 }
 
-// programOptions bound what a condition may cost when it is decided.
+// programOptions bound the cost of deciding a condition.
 func programOptions() []cel.ProgramOption {
 	return []cel.ProgramOption{
 		cel.CustomDecoratorV2(readLineEnds),
@@ -130,7 +127,7 @@ func opaque(arg ref.Val) ref.Val {
 	return types.Bool(line.read().Opaque())
 }
 
-// costs says what the functions of this package cost.
+// costs has the costs of the functions of this package.
 type costs struct{}
 
 // CallCost implements [interpreter.ActualCostEstimator].
@@ -165,13 +162,13 @@ func size(v ref.Val) uint64 {
 	return uint64(max(n, 0))
 }
 
-// Arguments are the names of the arguments that tools take, by the names of the tools. The
-// arguments of a tool that is not there, or has none but nil, are not known.
+// Arguments are the names of the arguments of tools, by the names of the tools. The arguments of a tool that is
+// missing, or has nil, are not known.
 type Arguments map[string][]string
 
-// Warnings returns what is likely wrong in rules that compile, in their order: a condition that is
-// true for no tool, and one that reads an argument that no tool has, so that it can be decided for
-// no call. Without any tools they are not known, and nothing is wrong.
+// Warnings returns likely mistakes in rules that compile, in their order: a condition that is true for no tool, and a
+// condition that reads an argument that no tool has, so that it can be decided for no call. Without tools, nothing is
+// known and there are no warnings.
 func Warnings(rules []Rule, tools ToolKinds, arguments Arguments) []*Error {
 	env, err := environment()
 	if err != nil || len(tools) == 0 {
@@ -197,7 +194,7 @@ func Warnings(rules []Rule, tools ToolKinds, arguments Arguments) []*Error {
 	return out
 }
 
-// A candidate is a tool that a rule may be about.
+// A candidate is a tool that a rule may apply to.
 type candidate struct {
 	name string // empty: any tool whose name begins with prefix and is not in the condition
 	// prefix is the beginning of the names of such tools.
@@ -216,7 +213,7 @@ func areWithout(tools []candidate, argument string) bool {
 	return !slices.ContainsFunc(tools, func(c candidate) bool { return !c.lacks(argument) })
 }
 
-// candidates returns the tools that a rule is about, among them those that only its condition names.
+// candidates returns the tools that a rule may apply to, including tools that only its condition names.
 func candidates(r Rule, tools ToolKinds, arguments Arguments, root ast.NavigableExpr) []candidate {
 	about := tools.about(r.Tools)
 	var out []candidate
@@ -236,7 +233,7 @@ func candidates(r Rule, tools ToolKinds, arguments Arguments, root ast.Navigable
 	return out
 }
 
-// warningOf returns what is wrong with a condition, and where; an empty message: nothing.
+// warningOf returns a likely mistake in a condition, and where; an empty message: there is none.
 func warningOf(root ast.NavigableExpr, tools []candidate) (at ast.NavigableExpr, message string) {
 	if root.Kind() == ast.LiteralKind || len(tools) == 0 {
 		return nil, ""
@@ -257,7 +254,7 @@ func warningOf(root ast.NavigableExpr, tools []candidate) (at ast.NavigableExpr,
 	return root, "the condition is true for no tool of this Agent, so the rule never applies. For several tools write, for example, tool in ['Read', 'Write']"
 }
 
-// noArgument says that tools have no argument of a name, what follows, and which they have.
+// noArgument is the message that tools have no argument of a name, with the consequence and their arguments.
 func noArgument(name string, tools []candidate, so string) string {
 	var have []string
 	for _, c := range tools {

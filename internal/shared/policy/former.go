@@ -15,13 +15,13 @@ import (
 // A Former is a tool that had another name.
 type Former struct {
 	Was, Is string
-	// IsThere says that the agent has the tool, IsTaken that another tool has the former name today.
+	// IsThere reports that the agent has the tool, IsTaken that another tool has the former name now.
 	IsThere, IsTaken bool
 }
 
-// FormerOf returns the former names that a rule must not use. The names of the tools that had one are in
-// former, those of the tools of an agent, and of the agents that it may reach, in names. A tool may have a
-// former name of a tool that is not there.
+// FormerOf returns the former names that a rule must not use. former has the former names of tools, names the names of
+// the tools of an agent and of the agents that it can call. A tool may have the former name of a tool that the agent
+// does not have.
 func FormerOf(former map[string]string, names []string) []Former {
 	var all []Former
 	for _, is := range slices.Sorted(maps.Keys(former)) {
@@ -33,8 +33,8 @@ func FormerOf(former map[string]string, names []string) []Former {
 	return all
 }
 
-// advice says what to write in place of the former name. A tool of a custom runner may have it, which is
-// not known here.
+// advice returns what to write instead of the former name. A tool of a custom runner, which is not known here, may have
+// that name.
 func (f Former) advice() string {
 	switch {
 	case f.IsTaken:
@@ -45,10 +45,9 @@ func (f Former) advice() string {
 	return fmt.Sprintf("write '%s'", f.Is)
 }
 
-// CheckFormerNames returns an [*Error] for the first rule that means another tool than it did when
-// tools had their former names. Such a rule compares the variable tool with a former name, or has a
-// test that holds for the former name alone, as tool.startsWith('sh'), and would deny nothing now, or
-// that may do so, since it depends on more than the tool.
+// CheckFormerNames returns an [*Error] for the first rule whose meaning has changed with the names of tools. Such a
+// rule compares the variable tool with a former name, or has a test that is true only for the former name, such as
+// tool.startsWith('sh'), and would deny nothing now; or a test that depends on more than the tool, which may do so.
 func CheckFormerNames(rules []Rule, all []Former) error {
 	for i, r := range rules {
 		if e := formerName(r, all); e != nil {
@@ -77,8 +76,8 @@ func formerName(r Rule, all []Former) *Error {
 	return testOfFormerName(env, parsed, all)
 }
 
-// mayBeFormer looks for a former name in a test that is not decided by the name of the tool alone, as
-// [tool, agent.name] == ['shell', 'lead'].
+// mayBeFormer finds a former name in a test that does not depend on the name of the tool only, such as [tool,
+// agent.name] == ['shell', 'lead'].
 func mayBeFormer(parsed *cel.Ast, f Former, was, is map[int64]any) *Error {
 	contains := func(e ast.NavigableExpr) bool {
 		written, is := text(e)
@@ -110,7 +109,7 @@ func testAround(e ast.NavigableExpr) ast.NavigableExpr {
 	return e
 }
 
-// isOperand reports whether an expression is a test of a connective.
+// isOperand reports whether an expression is an operand of a connective that is a test itself.
 func isOperand(e, connective ast.NavigableExpr) bool {
 	switch functionOf(connective) {
 	case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot:
@@ -123,7 +122,7 @@ func isOperand(e, connective ast.NavigableExpr) bool {
 
 func isKnown(value any) bool { return value == types.True || value == types.False }
 
-// testOfFormerName looks for a test that holds for the former name of a tool alone.
+// testOfFormerName finds a test that is true only for the former name of a tool.
 func testOfFormerName(env *cel.Env, parsed *cel.Ast, all []Former) *Error {
 	tests := ast.MatchDescendants(ast.NavigateAST(parsed.NativeRep()), isTest)
 	if len(tests) == 0 {
@@ -143,7 +142,7 @@ func testOfFormerName(env *cel.Env, parsed *cel.Ast, all []Former) *Error {
 	return nil
 }
 
-// onlyFormer reports whether a test holds for the former name alone, by its values for both names.
+// onlyFormer reports whether a test is true only for the former name, by its values for both names.
 func onlyFormer(e ast.NavigableExpr, was, is any) bool {
 	if functionOf(e) == operators.NotEquals {
 		was, is = is, was
@@ -151,8 +150,7 @@ func onlyFormer(e ast.NavigableExpr, was, is any) bool {
 	return was == types.True && is == types.False
 }
 
-// isTest reports whether an expression may be a test of the name. What compares the name itself was
-// looked at before.
+// isTest reports whether an expression may be a test of the name. Direct comparisons of the name were checked before.
 func isTest(e ast.NavigableExpr) bool {
 	switch functionOf(e) {
 	case "", operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional:
@@ -173,8 +171,7 @@ func errorAt(a *ast.AST, e ast.Expr, message string) *Error {
 	return &Error{Field: "when", Line: where.Line(), Column: where.Column() + 1, Message: message}
 }
 
-// writtenFormerName looks for a former name that the variable tool is compared with, itself or in a
-// list that is gone through.
+// writtenFormerName finds a former name with which the variable tool is compared, directly or in a list.
 func writtenFormerName(a *ast.AST, all []Former) *Error {
 	compares := func(e ast.NavigableExpr) bool { return len(writtenNames(e)) > 0 }
 	for _, e := range ast.MatchDescendants(ast.NavigateAST(a), compares) {
@@ -188,7 +185,7 @@ func writtenFormerName(a *ast.AST, all []Former) *Error {
 	return nil
 }
 
-// writtenNames returns what an expression compares the variable tool with. In a macro, as
+// writtenNames returns the expressions with which an expression compares the variable tool. In a macro, as in
 // ['Shell'].exists(t, t == tool), these are all literals.
 func writtenNames(e ast.NavigableExpr) []ast.NavigableExpr {
 	if e.Kind() == ast.ComprehensionKind && readsTool(e) {
@@ -197,7 +194,7 @@ func writtenNames(e ast.NavigableExpr) []ast.NavigableExpr {
 	return comparedWithTool(e)
 }
 
-// comparedWithTool returns what an expression compares the variable tool with.
+// comparedWithTool returns the expressions with which an expression compares the variable tool.
 func comparedWithTool(e ast.NavigableExpr) []ast.NavigableExpr {
 	switch functionOf(e) {
 	case operators.Equals, operators.NotEquals, operators.In:
@@ -217,8 +214,8 @@ func comparedWithTool(e ast.NavigableExpr) []ast.NavigableExpr {
 // unknowns are the variables of a condition besides tool.
 var unknowns = []string{"args", "shell", "agent.name", "agent.depth", "run.namespace", "run.name", "run.user", "run.labels"}
 
-// valuesFor returns the values of the parts of a condition of which only the name of the tool is
-// known, by the ids of the expressions; none, if it cannot be evaluated.
+// valuesFor returns the values of the parts of a condition if only the name of the tool is known, by the ids of the
+// expressions; none, if it cannot be evaluated.
 func valuesFor(env *cel.Env, parsed *cel.Ast, tool string) map[int64]any {
 	patterns := make([]*cel.AttributePatternType, len(unknowns))
 	for i, name := range unknowns {
@@ -240,8 +237,8 @@ func valuesFor(env *cel.Env, parsed *cel.Ast, tool string) map[int64]any {
 	return values
 }
 
-// WithNamesOfToday returns a condition in which tools have their names of today where the variable tool
-// is compared with their former names. Other tests of the name stay: CheckFormerNames finds them.
+// WithNamesOfToday returns a condition with current names where the variable tool is compared with former names. Other
+// tests of the name are unchanged: CheckFormerNames finds them.
 func WithNamesOfToday(when string, all []Former) string {
 	env, err := environment()
 	if err != nil {

@@ -55,7 +55,7 @@ func patternSize(a *ast.AST) int {
 	return size
 }
 
-// tooManyPatterns reports the rule with which the patterns of a policy become too large.
+// tooManyPatterns reports the rule whose patterns exceed the bound of the policy.
 func tooManyPatterns(size int) *Error {
 	return &Error{
 		Field: "when",

@@ -11,7 +11,7 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// review looks for what is valid CEL and yet can never be what was meant.
+// review finds valid CEL that cannot be intended.
 func review(a *ast.AST, tools ToolKinds) *Error {
 	var first *Error
 	ast.PreOrderVisit(a.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
@@ -114,8 +114,8 @@ func reviewLiterals(a *ast.AST, names []string, tools ToolKinds) *Error {
 // A position is where in a condition an expression is.
 type position struct {
 	tools ToolKinds // those for whose calls the expression counts
-	// or are what can still make the condition true if the expression is always
-	// false; and are what can still make it false if the expression is always true.
+	// or are alternatives that can make the condition true if the expression is always false; and are alternatives that
+	// can make it false if the expression is always true.
 	or, and []alternative
 }
 
@@ -235,8 +235,8 @@ func (k ToolKinds) about(names []string) ToolKinds {
 	return about
 }
 
-// split returns the tools for whose calls a condition may hold, and those for whose
-// calls it may not hold. It only knows comparisons of the variable tool.
+// split returns the tools for whose calls a condition may be true, and those for whose calls it may be false. It
+// evaluates only comparisons of the variable tool.
 func (k ToolKinds) split(e ast.NavigableExpr) (yes, no ToolKinds) {
 	children := e.Children()
 	switch functionOf(e) {
@@ -286,8 +286,8 @@ func union(a, b ToolKinds) ToolKinds {
 	return all
 }
 
-// toolNames are the names that a condition compares the variable tool with; false:
-// it does not, or with something else as well.
+// toolNames returns the names with which a condition compares the variable tool; false: there are none, or it also
+// compares something else.
 func toolNames(e ast.NavigableExpr) ([]string, bool) {
 	sides := e.Children()
 	if named(sides[1]) {
@@ -299,7 +299,7 @@ func toolNames(e ast.NavigableExpr) ([]string, bool) {
 	return texts(items(sides[1]))
 }
 
-// functionOf is the function or operator that an expression calls; empty: none.
+// functionOf returns the function or operator that an expression calls, or an empty name.
 func functionOf(e ast.Expr) string {
 	if e.Kind() != ast.CallKind {
 		return ""

@@ -9,8 +9,8 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// truth reports whether an expression may be true for calls of a tool, and whether it may be false.
-// It knows the name of the tool and the names of its arguments.
+// truth reports whether an expression may be true for calls of a tool, and whether it may be false. It uses the name of
+// the tool and the names of its arguments.
 func (c candidate) truth(e ast.NavigableExpr) (holds, fails bool) {
 	children := e.Children()
 	switch functionOf(e) {
@@ -40,7 +40,7 @@ func (c candidate) truth(e ast.NavigableExpr) (holds, fails bool) {
 	return c.truthOfRest(e)
 }
 
-// truthOfChoice is truth of a condition, and of what is chosen by it.
+// truthOfChoice is truth for a condition with its alternatives.
 func (c candidate) truthOfChoice(children []ast.NavigableExpr) (holds, fails bool) {
 	yes, no := c.truth(children[0])
 	for i, isChosen := range []bool{yes, no} {
@@ -62,8 +62,7 @@ func (c candidate) begins(with string) (holds, fails bool) {
 	return is || strings.HasPrefix(with, c.prefix), !is
 }
 
-// truthOfRest is truth of a literal, and of an expression that is about an argument that the tool
-// does not have.
+// truthOfRest is truth for a literal, and for an expression about an argument that the tool does not have.
 func (c candidate) truthOfRest(e ast.NavigableExpr) (holds, fails bool) {
 	if e.Kind() == ast.LiteralKind {
 		is, ok := e.AsLiteral().(types.Bool)
@@ -85,8 +84,8 @@ func (c candidate) truthOfRest(e ast.NavigableExpr) (holds, fails bool) {
 // functionHasValue is the function of optional values that tests them.
 const functionHasValue = "hasValue"
 
-// optionalArgument is the name of an argument that an expression reads where it may be absent: in
-// has(args.x), 'x' in args, args.?x.hasValue() or args.?x.orValue('…'); empty: it does none of them.
+// optionalArgument returns the name of an argument that an expression reads and that may be absent: in has(args.x), 'x'
+// in args, args.?x.hasValue() or args.?x.orValue('…'); empty: there is none.
 func optionalArgument(e ast.NavigableExpr) string {
 	children := e.Children()
 	switch {
@@ -108,7 +107,7 @@ type defaulted struct {
 	instead string // the default
 }
 
-// defaultComparison is the comparison with a default that an expression is; false: none.
+// defaultComparison returns the comparison of a value with its default in an expression; false: it is none.
 func defaultComparison(e ast.NavigableExpr) (d defaulted, ok bool) {
 	sides := e.Children()
 	if len(sides) != 2 {
@@ -133,8 +132,8 @@ func defaultComparison(e ast.NavigableExpr) (d defaulted, ok bool) {
 	return d, ok && areLiterals
 }
 
-// missingRead is the first read of an argument that none of the tools has for whose calls the read
-// counts, with these tools; nil: there is none. A read where an argument may be absent is none.
+// missingRead returns the first read of an argument that no tool has for whose calls the read matters, with these
+// tools; nil: there is none. A read that allows absence does not count.
 func missingRead(e ast.NavigableExpr, tools []candidate) (read ast.NavigableExpr, by []candidate) {
 	if len(tools) == 0 {
 		return nil, nil

@@ -22,8 +22,8 @@ const (
 	invalid              // the schema refuses the report: a bug of the runner
 )
 
-// fence is in the message with which the admission policy refuses a runner that is
-// not the current attempt of the Run.
+// fence is in the message with which the admission policy refuses a runner that does not belong to the current attempt
+// of the Run.
 const fence = "fenced:"
 
 // isAlreadyCommitted reports whether a write was refused because the result is

@@ -34,8 +34,8 @@ type sender struct {
 	logged            int       // the status of the last refusal in the log; 0: none since a success
 }
 
-// try sends p once. The pause is 0 if it was accepted, else the least time before
-// the next attempt. An error is final.
+// try sends p once. The pause is 0 if it was accepted, otherwise the minimum time before the next try. An error is
+// final.
 func (s *sender) try(ctx context.Context, p task.Progress) (time.Duration, error) {
 	s.sequence = max(s.sequence+1, s.opts.Now().UnixMilli())
 	p.Sequence, p.PodUID = s.sequence, s.opts.Target.PodUID
@@ -45,8 +45,8 @@ func (s *sender) try(ctx context.Context, p task.Progress) (time.Duration, error
 	return pause, end
 }
 
-// send sends p once. The operator may record the first attempt at any time: when the status is
-// found to have an attempt, it must be that of this pod.
+// send sends p once. The operator may record the first attempt at any time: if the status has an attempt, it must be
+// this pod's.
 func (s *sender) send(ctx context.Context, p task.Progress) (answer, error) {
 	if !s.recorded {
 		ans, err := s.opts.Target.patchFirst(ctx, p)
@@ -58,7 +58,7 @@ func (s *sender) send(ctx context.Context, p task.Progress) (answer, error) {
 	return s.opts.Target.patch(ctx, p)
 }
 
-// check asks once whether this pod is the given attempt, and returns the same as try.
+// check asks once whether this pod is the given attempt. It returns the results of try.
 func (s *sender) check(ctx context.Context, attempt int) (time.Duration, error) {
 	return s.handle(s.opts.Target.check(ctx, attempt))
 }
@@ -116,7 +116,7 @@ func (s *sender) unauthorizedTooLong() bool {
 	return now.Sub(s.unauthorizedSince) >= maxUnauthorized
 }
 
-// neverAccepted is the error if neither a check nor a report was accepted within maxFirst.
+// neverAccepted returns the error if neither a check nor a report was accepted within maxFirst.
 func neverAccepted(ans answer, err error) error {
 	last := fmt.Sprintf("HTTP %d: %s", ans.status, ans.message())
 	if err != nil {
@@ -140,8 +140,8 @@ func (s *sender) accepted() {
 	s.next = now.Add(s.opts.Jitter(normalInterval))
 }
 
-// handleFenced ends the attempt. Before the first accepted request it retries, because the
-// operator may not have recorded the pod yet.
+// handleFenced ends the attempt. Before the first accepted request it retries, because the operator may not have
+// recorded the pod yet.
 func (s *sender) handleFenced(ans answer) (time.Duration, error) {
 	if s.since.IsZero() {
 		return firstPause, nil
@@ -162,8 +162,8 @@ func (s *sender) sendLess(ans answer) (time.Duration, error) {
 // maxReduction is the highest level of shrink.
 const maxReduction = 3
 
-// shrink removes optional fields of p, more with each level. A schema that is older than the
-// runner, as after a rollback, knows a wait for a model by its older name.
+// shrink removes optional fields of p, more with each level. A schema that is older than the runner, as after a
+// rollback, has an older name for a wait for a model.
 func shrink(p task.Progress, level int) task.Progress {
 	if level >= 1 {
 		p.Recent, p.Step = nil, nil
@@ -202,7 +202,7 @@ type Target struct {
 // requestTimeout bounds one request; the timeout of the API server is a minute.
 const requestTimeout = 10 * time.Second
 
-// maxAnswer bounds what is read of an answer, in bytes.
+// maxAnswer bounds how much of a response is read, in bytes.
 const maxAnswer = 64 << 10
 
 // InCluster returns the Target of a runner in its pod. The directory, task.TokenDir,
@@ -273,9 +273,9 @@ func (t Target) patchFirst(ctx context.Context, p task.Progress) (answer, error)
 // otherVersion is a resource version that no Run has.
 const otherVersion = "1"
 
-// check asks once whether this pod is the given attempt of a Run that has not ended. It
-// writes nothing: the answer is a success if only the resource version of its patch is wrong.
-// A runner may not read Runs, because it could then read those of others.
+// check asks once whether this pod is the given attempt of a Run that has not ended. It writes nothing: if only the
+// resource version of its patch is wrong, the answer is yes. A runner may not read Runs, because it could then read all
+// of them.
 func (t Target) check(ctx context.Context, attempt int) (answer, error) {
 	ans, err := t.send(ctx,
 		operation{Op: "test", Path: attemptPath, Value: t.PodUID},

@@ -24,12 +24,11 @@ const (
 )
 
 const (
-	// maxUnauthorized is how long all answers may be 401 after a request was accepted.
-	// The token of a deleted pod stays invalid; an API server that starts may refuse
-	// every token for a while.
+	// maxUnauthorized is how long all responses may be 401 after a request was accepted. The token of a deleted pod
+	// stays invalid, but an API server that is starting may refuse every token for a while.
 	maxUnauthorized = time.Minute
-	// maxFirst is how long the first request may be refused. By then the operator has
-	// recorded the pod, if it is an attempt.
+	// maxFirst is how long the first request may be refused. By then the operator has recorded the pod, if it belongs
+	// to an attempt.
 	maxFirst = 5 * time.Minute
 )
 
@@ -125,7 +124,7 @@ func (w *Writer) await(ctx context.Context, put func() int) error {
 	}
 }
 
-// put sets the latest progress. A longer duration alone is no change.
+// put sets the latest progress. A longer duration alone does not count as a change.
 func (w *Writer) put(p task.Progress) {
 	before, after := w.latest, p
 	before.Usage.DurationSeconds, after.Usage.DurationSeconds = 0, 0
@@ -188,7 +187,7 @@ func (w *Writer) due(ctx context.Context, s *sender) bool {
 	return false
 }
 
-// notBefore returns when a report without a waiter may be written.
+// notBefore returns the earliest time for a report that nothing waits for.
 func (w *Writer) notBefore(s *sender) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/shared/pattern"
 )
 
-// What validating one value may cost. A unit is a schema that is applied to a value, with 64
-// bytes of the two, which the error of package jsonschema quotes, and four more schemas that it
-// is applied in, which quote that error: some microseconds, and some kilobytes of garbage.
+// Bounds of the cost of validating one value. A unit is one schema applied to a value, plus 64 bytes of the two, which
+// the error of package jsonschema quotes, in up to four enclosing schemas, which quote that error: some microseconds,
+// and some kilobytes of garbage.
 const (
 	maxCost = 100_000
 	// maxApplied bounds how many schemas are applied inside each other: the stack.
@@ -29,7 +29,7 @@ func (e *CostError) Error() string {
 	return fmt.Sprintf("validating the value takes too long: its schema applies more than %d schemas to parts of it", e.Max)
 }
 
-// A sized value knows how many units its text takes.
+// A sized value has the number of units of its text.
 type sized struct {
 	text    string // of a string
 	members map[string]*sized
@@ -61,15 +61,15 @@ func sizedOf(value any) *sized {
 	return s
 }
 
-// A coster sums what validating a value costs, and stops where that is too much. It applies all
-// schemas that package jsonschema may apply, and more: what fails does not end it.
+// A coster sums the cost of validating a value, and stops above the bound. It counts all schemas that package
+// jsonschema may apply, and more, because it continues after a failure.
 type coster struct {
 	schemas map[*jsonschema.Schema]weight
 	left    int
 	depth   int
 }
 
-// A weight is what applying one schema costs, and where its reference leads.
+// A weight is the cost of applying one schema, and the target of its reference.
 type weight struct {
 	units    int
 	matching int // instructions of the pattern
@@ -77,7 +77,7 @@ type weight struct {
 	names    int // instructions of the patterns of patternProperties
 }
 
-// affords reports whether a value can be held to a schema for what is left.
+// affords reports whether a value can be validated against a schema within the rest of the bound.
 func (c *coster) affords(s *jsonschema.Schema, v *sized) bool {
 	c.apply(s, v)
 	return c.left >= 0
@@ -149,7 +149,7 @@ func (c *coster) applyToItems(s *jsonschema.Schema, v *sized) {
 	}
 }
 
-// weightsOf returns what each schema in a schema costs, and where references lead.
+// weightsOf returns the costs of the schemas in a schema, and the targets of references.
 func weightsOf(root *jsonschema.Schema) (map[*jsonschema.Schema]weight, error) {
 	w := &weigher{weights: map[*jsonschema.Schema]weight{}, at: map[string]*jsonschema.Schema{}}
 	w.walk(root, "#")
@@ -179,7 +179,7 @@ func pointer(ref string) string {
 	return unescaped
 }
 
-// A ReferenceError reports a reference that is not to a schema in the same document, by its path.
+// A ReferenceError reports a reference that does not lead to a schema in the same document, by its path.
 type ReferenceError struct{ Ref string }
 
 func (e *ReferenceError) Error() string {
@@ -224,7 +224,7 @@ func (w *weigher) walk(s *jsonschema.Schema, at string) {
 	w.walkInto(s, at)
 }
 
-// enumUnits returns what comparing a value with all of an enum costs.
+// enumUnits returns the cost of comparing a value with all values of an enum.
 func enumUnits(enum []any) int {
 	units := len(enum)
 	for _, value := range enum {
@@ -233,7 +233,7 @@ func enumUnits(enum []any) int {
 	return units
 }
 
-// pattern counts the instructions of a pattern, and those of all.
+// pattern counts the instructions of a pattern, and adds them to the total.
 func (w *weigher) pattern(expression string) int {
 	if expression == "" || w.err != nil {
 		return 0

@@ -17,9 +17,9 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/shared/pattern"
 )
 
-// exact are the keywords of one schema that compare numbers, with the digits that
-// were written, and its pattern. Package jsonschema reads them as 64-bit floats: 19.99 is then no
-// multiple of 0.01, and 9007199254740993 is the same as 9007199254740992.
+// exact has the keywords of one schema that compare numbers, with their exact digits, and its pattern. Package
+// jsonschema reads numbers as 64-bit floats: then 19.99 is not a multiple of 0.01, and 9007199254740993 equals
+// 9007199254740992.
 type exact struct {
 	enum       []any        // nil: there is none; empty: no value fits
 	scalars    map[any]bool // those of enum that scalar knows, which are found without comparing them all
@@ -33,10 +33,10 @@ type exact struct {
 // numeric are the keywords of exact.limits.
 var numeric = []string{"multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
 
-// takeExact moves the keywords that compare numbers from a schema, and from those
-// of its properties and items, into v.exact. Those below anyOf, $ref and the like
-// stay: which of them counts is for package jsonschema to find out. So do those of a schema
-// that a $ref leads to, with all in it: what is moved does not apply where it is referred to.
+// takeExact moves the keywords that compare numbers from a schema, and from those of its properties and items, into
+// v.exact. Schemas below anyOf, $ref and the like are unchanged, because package jsonschema determines which of them
+// apply. So are schemas that a $ref refers to, with everything in them: moved keywords would not apply at the
+// reference.
 func (v *Validator) takeExact(s *jsonschema.Schema, raw json.RawMessage, referred map[*jsonschema.Schema]bool) {
 	var members map[string]json.RawMessage
 	if s == nil || s.Ref != "" || s.DynamicRef != "" || referred[s] || json.Unmarshal(raw, &members) != nil {
@@ -114,8 +114,8 @@ func (e *exact) allows(value any) bool {
 	return slices.ContainsFunc(e.others, func(other any) bool { return equal(other, value) })
 }
 
-// scalar returns what two values have in common if they are equal and neither objects nor lists:
-// the value itself, and for a number what it is worth. Numbers out of bounds equal nothing.
+// scalar returns a comparable form of a value that is neither an object nor a list: equal values have equal forms, and
+// the form of a number is its exact value. Numbers out of bounds equal nothing.
 func scalar(value any) (any, bool) {
 	switch v := value.(type) {
 	case nil, bool, string:
@@ -128,9 +128,8 @@ func scalar(value any) (any, bool) {
 	return nil, false
 }
 
-// loosen drops multipleOf where it has decimals, which 64-bit floats do not
-// compare. It is for schemas that a value need not be held to: an MCP server
-// checks its arguments itself.
+// loosen removes a multipleOf with decimals, which 64-bit floats cannot compare. It is for schemas that need not be
+// enforced: an MCP server validates its arguments itself.
 func loosen(s *jsonschema.Schema) {
 	if s != nil && s.MultipleOf != nil && *s.MultipleOf != float64(int64(*s.MultipleOf)) {
 		s.MultipleOf = nil
@@ -144,7 +143,7 @@ func isList(s *jsonschema.Schema) bool { return len(s.PrefixItems) == 0 && len(s
 // without a name of their own.
 func isMap(s *jsonschema.Schema) bool { return len(s.PatternProperties) == 0 }
 
-// decode reads JSON with the digits of its numbers.
+// decode decodes JSON and keeps the digits of its numbers.
 func decode(raw json.RawMessage) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -158,8 +157,7 @@ func decode(raw json.RawMessage) (any, error) {
 	return value, nil
 }
 
-// floats is a value with the numbers as package jsonschema takes them: whole ones
-// exactly as far as they have 64 bits.
+// floats returns a value with its numbers in the form for package jsonschema: whole ones are exact within 64 bits.
 func floats(value any) (any, error) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -220,7 +218,7 @@ func isWhole(n json.Number) bool {
 	return ok && r.IsInt()
 }
 
-// equal compares values as JSON Schema does: numbers by what they are worth.
+// equal compares values as JSON Schema does: numbers by their exact values.
 func equal(a, b any) bool {
 	switch a := a.(type) {
 	case json.Number:

@@ -9,7 +9,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/shared/pattern"
 )
 
-// A keyword is one that a schema may have.
+// A keyword is a keyword that a schema may have.
 type keyword struct {
 	of    string // the types that it is for; empty: any
 	check func(n *node, name string) *Error
@@ -41,7 +41,7 @@ func keywords() map[string]keyword {
 	}
 }
 
-// instead says what to write for what is often tried.
+// instead has advice about keywords that are not supported.
 var instead = map[string]string{
 	"$ref":             "write the schema out where it is used",
 	"$defs":            "write each schema out where it is used",
@@ -60,7 +60,7 @@ var instead = map[string]string{
 
 func anything(*node, string) *Error { return nil }
 
-// value reads a member into v, which says what it must be.
+// value decodes a member into v. must describes the required value.
 func value(n *node, name string, v any, must string) *Error {
 	if err := json.Unmarshal(n.members[name], v); err != nil || string(n.members[name]) == "null" {
 		return n.child(name).errorf("must be %s", must)
@@ -164,8 +164,7 @@ func properties(n *node, name string) *Error {
 	return nil
 }
 
-// additional is true, false, or a schema where there are no properties: a value
-// is a structure or a map, not both.
+// additional is true, false, or a schema if there are no properties: a value is a structure or a map, not both.
 func additional(n *node, name string) *Error {
 	var allowed bool
 	if value(n, name, &allowed, "") == nil {

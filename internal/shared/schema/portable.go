@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// anyObject is the schema of a tool whose own says nothing about an object.
+// anyObject is the schema of a tool whose own schema describes no object.
 const anyObject = `{"type":"object","properties":{}}`
 
 // maxMerged bounds how many schemas are merged into the root: references may form a cycle.
@@ -84,9 +84,8 @@ func (p *portable) object(root map[string]any) map[string]any {
 	return root
 }
 
-// flatten returns a schema with its combinations and its reference merged into one object: an
-// object may have the properties of all alternatives, and must have those that all of them
-// require.
+// flatten returns a schema with its combinations and its reference merged into one object: an object may have the
+// properties of all alternatives, and must have the properties that all of them require.
 func (p *portable) flatten(node map[string]any) map[string]any {
 	if p.merged++; p.merged > maxMerged {
 		return map[string]any{}
@@ -145,7 +144,7 @@ func mayBeObject(node map[string]any) bool {
 	return !typed || allows(kind, "object")
 }
 
-// alternatives returns one object for several of which a value fits any.
+// alternatives returns one object schema for several, of which a value must match any.
 func alternatives(parts []map[string]any) map[string]any {
 	all := map[string][]any{}
 	required := map[string]int{}
@@ -165,8 +164,7 @@ func alternatives(parts []map[string]any) map[string]any {
 	return map[string]any{"properties": properties, "required": asList(slices.Sorted(maps.Keys(required)))}
 }
 
-// extend adds the properties and the required names of a schema to another one that a value
-// must fit, too.
+// extend adds the properties and the required names of a schema to another one. A value must match both.
 func extend(out, part map[string]any) {
 	properties := maps.Clone(propertiesOf(out))
 	if properties == nil {
@@ -186,7 +184,7 @@ func extend(out, part map[string]any) {
 	}
 }
 
-// combine returns the only one of equal schemas, or a combination of different ones.
+// combine returns the schema if all are equal, or a combination of different ones.
 func combine(name string, schemas []any) any {
 	var different []any
 	seen := map[string]bool{}
@@ -264,7 +262,7 @@ func (p *portable) target(ref string) (map[string]any, bool) {
 	return target, ok
 }
 
-// member returns what a token of a JSON pointer names in a value; nil if there is nothing.
+// member returns the value at a token of a JSON pointer, or nil.
 func member(value any, token string) any {
 	switch v := value.(type) {
 	case map[string]any:

@@ -143,8 +143,8 @@ func (p *portable) cleanType(node map[string]any) {
 	}
 }
 
-// typeName returns the name of a type in JSON Schema, whatever its case; empty if there is none.
-// A null in a list of types means the type null.
+// typeName returns the name of a type in JSON Schema, in any case of letters, or an empty name. A null in a list of
+// types means the type null.
 func typeName(value any) string {
 	text, ok := value.(string)
 	switch text = strings.ToLower(text); {
@@ -251,8 +251,8 @@ func subschemas(node map[string]any, keywords ...[]string) []map[string]any {
 	return all
 }
 
-// dropReferences removes references from a schema and the schemas in it: to what the document does
-// not have, and to what leads back to the same value, in which a validator would not end.
+// dropReferences removes references to schemas that do not exist in the document, and references that form a cycle on
+// the same value, on which a validator would not terminate.
 func (p *portable) dropReferences(node map[string]any) {
 	for _, name := range []string{"$dynamicRef", "$recursiveRef"} {
 		if _, ok := node[name]; ok {
@@ -273,8 +273,7 @@ func (p *portable) dropReferences(node map[string]any) {
 // sameValue are the keywords whose schemas apply to the same value.
 var sameValue = []string{"anyOf", "oneOf", "allOf", "not", "if", "then", "else", "dependentSchemas"}
 
-// reaches reports whether a schema applies another one to the same value. The references in seen
-// were followed before.
+// reaches reports whether a schema applies another one to the same value. The references in seen were followed before.
 func (p *portable) reaches(from, to map[string]any, seen map[string]bool) bool {
 	if p.followed++; p.followed > maxFollowed || isSame(from, to) {
 		return true

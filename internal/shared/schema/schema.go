@@ -1,9 +1,8 @@
-// Package schema checks the schemas that people write for what an agent takes
-// and gives: Agent.spec.input.schema and Agent.spec.output.schema.
+// Package schema checks the schemas that users write for the input and output of an agent: Agent.spec.input.schema and
+// Agent.spec.output.schema.
 //
-// They are in the structural subset of JSON Schema that Kubernetes accepts for
-// its own resources, because expressions that read such a value are type-checked
-// against it: every value has one type, known without looking at another. So
+// They are in the structural subset of JSON Schema that Kubernetes accepts for its own resources, because expressions
+// that read such a value are type-checked against it: every value has one type, known without looking at another. So
 // there is no $ref, oneOf or not.
 package schema
 
@@ -21,13 +20,13 @@ import (
 	"time"
 )
 
-// What a schema may have at most.
+// The bounds of a schema.
 const (
 	MaxBytes = 16 << 10
 	MaxDepth = 8
 )
 
-// An Error says where in a schema something is wrong, and what.
+// An Error describes what is wrong in a schema, with its path.
 type Error struct {
 	Path    string // such as "properties.files.items"; empty: the whole
 	Problem string
@@ -49,8 +48,7 @@ type node struct {
 	kind     string // the value of "type"
 }
 
-// Check returns an *Error for the first thing that makes raw no schema of ours,
-// in the order of the paths.
+// Check returns an *Error for the first error in a schema, in the order of the paths, or nil.
 func Check(raw []byte) error {
 	if len(raw) > MaxBytes {
 		return &Error{Problem: fmt.Sprintf("has %d bytes; at most %d are allowed", len(raw), MaxBytes)}
@@ -120,7 +118,7 @@ func (n *node) keyword(name string) *Error {
 	return k.check(n, name)
 }
 
-// whole checks what one keyword cannot know of another.
+// whole checks conditions that involve several keywords.
 func (n *node) whole() *Error {
 	for _, name := range n.required() {
 		if _, ok := n.properties()[name]; !ok {
@@ -140,7 +138,7 @@ func (n *node) whole() *Error {
 	return n.defaultFits()
 }
 
-// defaultFits checks the default against the schema that it stands in.
+// defaultFits validates the default against its schema.
 func (n *node) defaultFits() *Error {
 	value, ok := n.members["default"]
 	if !ok {
@@ -198,8 +196,8 @@ type format struct {
 	what string // for the author of the value
 }
 
-// formats are those that are checked, by name, as JSON Schema defines them
-// (2020-12, Validation, section 7.3). Any other name says nothing of a value.
+// formats are the formats that are checked, by name, as JSON Schema defines them (2020-12, Validation, section 7.3).
+// Any other format is ignored.
 var formats = map[string]format{
 	"date-time": {isTime(time.RFC3339), "a date and time with a zone, such as 2030-01-31T09:00:00Z"},
 	"date":      {isTime(time.DateOnly), "a date, such as 2030-01-31"},
@@ -256,16 +254,15 @@ func isHostname(s string) bool {
 	return true
 }
 
-// A defaulted is what counts of a schema for its defaults.
+// A defaulted has the parts of a schema that matter for its defaults.
 type defaulted struct {
 	Properties map[string]json.RawMessage `json:"properties"`
 	Required   []string                   `json:"required"`
 	Items      json.RawMessage            `json:"items"`
 }
 
-// Fill returns a JSON value with the defaults of a schema for each property that
-// an object in it lacks. A value that is not JSON, or that does not fit the schema,
-// is returned as far as it can be read: [Validate] reports what is wrong with it.
+// Fill returns a JSON value with the defaults of a schema for each missing property of an object in it. A value that is
+// not JSON, or does not match the schema, is filled as far as it can be read: [Validate] reports what is wrong with it.
 func Fill(schema, value json.RawMessage) json.RawMessage {
 	filled, changed := fill(schema, value)
 	if !changed {
@@ -290,13 +287,13 @@ func fill(schema, value json.RawMessage) (json.RawMessage, bool) {
 	return value, false
 }
 
-func (s *defaulted) fillObject(value json.RawMessage) (json.RawMessage, bool) {
+func (d *defaulted) fillObject(value json.RawMessage) (json.RawMessage, bool) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(value, &members) != nil {
 		return value, false
 	}
 	changed := false
-	for name, property := range s.Properties {
+	for name, property := range d.Properties {
 		given, found := members[name]
 		if !found {
 			if given = defaultOf(property); given == nil {
@@ -310,20 +307,20 @@ func (s *defaulted) fillObject(value json.RawMessage) (json.RawMessage, bool) {
 	return encoded(members, value, changed)
 }
 
-func (s *defaulted) fillArray(value json.RawMessage) (json.RawMessage, bool) {
+func (d *defaulted) fillArray(value json.RawMessage) (json.RawMessage, bool) {
 	var items []json.RawMessage
 	if json.Unmarshal(value, &items) != nil {
 		return value, false
 	}
 	changed := false
 	for i, item := range items {
-		filled, more := fill(s.Items, item)
+		filled, more := fill(d.Items, item)
 		items[i], changed = filled, changed || more
 	}
 	return encoded(items, value, changed)
 }
 
-// encoded returns v as JSON, or the original where nothing changed.
+// encoded returns v as JSON, or the original if nothing changed.
 func encoded(v any, original json.RawMessage, changed bool) (json.RawMessage, bool) { //nolint:revive // two outcomes of one walk
 	if !changed {
 		return original, false
@@ -335,7 +332,7 @@ func encoded(v any, original json.RawMessage, changed bool) (json.RawMessage, bo
 	return out, true
 }
 
-// defaultOf returns the default of a schema; nil: it has none.
+// defaultOf returns the default of a schema, or nil.
 func defaultOf(schema json.RawMessage) json.RawMessage {
 	var s struct {
 		Default json.RawMessage `json:"default"`
@@ -344,9 +341,8 @@ func defaultOf(schema json.RawMessage) json.RawMessage {
 	return s.Default
 }
 
-// Filled returns the schema of the values that [Fill] returns: a property with a
-// default is required, because it is never absent. What Filled cannot read it
-// returns as it is.
+// Filled returns the schema of the values that [Fill] returns: properties with a default are required, because they are
+// never absent. A schema that it cannot read is returned unchanged.
 func Filled(schema json.RawMessage) json.RawMessage {
 	var members map[string]json.RawMessage
 	var s defaulted
@@ -366,17 +362,17 @@ func Filled(schema json.RawMessage) json.RawMessage {
 	return out
 }
 
-// filled returns the properties, and the names of those that are never absent.
-func (s *defaulted) filled() (properties, required json.RawMessage) {
-	names := append([]string{}, s.Required...)
-	for name, property := range s.Properties {
+// filled returns the properties, and the names of properties that are never absent.
+func (d *defaulted) filled() (properties, required json.RawMessage) {
+	names := append([]string{}, d.Required...)
+	for name, property := range d.Properties {
 		if defaultOf(property) != nil && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
-		s.Properties[name] = Filled(property)
+		d.Properties[name] = Filled(property)
 	}
 	slices.Sort(names)
-	properties, _ = json.Marshal(s.Properties) // JSON already: cannot fail
+	properties, _ = json.Marshal(d.Properties) // JSON already: cannot fail
 	required, _ = json.Marshal(names)
 	return properties, required
 }

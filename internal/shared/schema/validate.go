@@ -16,31 +16,27 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/shared/pattern"
 )
 
-// A Validator holds JSON values to one schema. Numbers are compared exactly, with
-// all their digits, but for those below anyOf, oneOf, not, if and $ref, which a
-// schema that [Check] accepts does not have: there they are 64-bit floats.
-//
-// The keyword format is checked for date-time, date, time, email, hostname, ipv4,
-// ipv6, uri and uuid; of any other format, and in the same places below anyOf and
-// the like, it says nothing of a value.
+// A Validator validates JSON values against one schema. Numbers are compared exactly, with all their digits, except
+// below anyOf, oneOf, not, if and $ref, which a schema that [Check] accepts does not have: there they are 64-bit
+// floats. The keyword format is checked for date-time, date, time, email, hostname, ipv4, ipv6, uri and uuid; other
+// formats, and formats below anyOf and the like, are ignored.
 type Validator struct {
 	root     *jsonschema.Schema
 	resolved *jsonschema.Resolved
 	exact    map[*jsonschema.Schema]exact
 	weights  map[*jsonschema.Schema]weight
-	// lenient says that format is not checked.
+	// lenient means that format is not checked.
 	lenient bool
 }
 
-// What a schema of others may have at most, so that reading it takes little time.
+// Bounds of a schema from outside, so that reading it takes little time.
 const (
 	maxSchemaBytes = 64 << 10
 	maxNesting     = 256 // of objects and lists; a schema of a schema takes two
 )
 
-// Compile makes a Validator of a JSON Schema without references, as users write it and as the
-// agents of a Run ask with it. It refuses what takes too much time or memory to validate with:
-// any schema may be given to it, such as one that [Check] has not seen.
+// Compile makes a Validator of a JSON Schema without references, as users and agents write it. It refuses schemas that
+// would take too much time or memory to validate with: the schema need not have passed [Check].
 func Compile(schema json.RawMessage) (*Validator, error) {
 	v, err := compile(schema)
 	if err != nil {
@@ -54,8 +50,8 @@ func Compile(schema json.RawMessage) (*Validator, error) {
 	return v, nil
 }
 
-// CompileTool is [Compile] for the arguments of a tool. Its schema may have references, which
-// may form cycles: validating a value ends with a [*CostError] where it takes too long.
+// CompileTool is [Compile] for the arguments of a tool. Its schema may have references, which may form cycles: if
+// validating a value takes too long, it ends with a [*CostError].
 func CompileTool(schema json.RawMessage) (*Validator, error) { return compile(schema) }
 
 func compile(schema json.RawMessage) (*Validator, error) {
@@ -120,17 +116,15 @@ func nesting(raw []byte) int {
 	return most
 }
 
-// WithoutFormats is a Validator that takes format for a remark, as JSON Schema
-// does unless told otherwise. It is for schemas of others, who check for
-// themselves what they mean by one.
+// WithoutFormats returns a Validator that ignores format, which is the default in JSON Schema. It is for schemas of
+// servers that validate formats themselves.
 func (v *Validator) WithoutFormats() *Validator {
 	lenient := *v
 	lenient.lenient = true
 	return &lenient
 }
 
-// Validate holds a JSON value to the schema. Its error says where the value does
-// not fit, and is for the author of the value.
+// Validate validates a JSON value. Its error describes where the value does not match, for the author of the value.
 func (v *Validator) Validate(value json.RawMessage) error {
 	decoded, err := decode(value)
 	if err != nil {
@@ -163,8 +157,8 @@ func cut(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-// Validate holds a JSON value to a schema that [Compile] accepts. Its error says
-// where the value does not fit, and is for the author of the value.
+// Validate validates a JSON value against a schema that [Compile] accepts. Its error describes where the value does not
+// match, for the author of the value.
 func Validate(schema, value json.RawMessage) error {
 	v, err := Compile(schema)
 	if err != nil {
@@ -173,8 +167,8 @@ func Validate(schema, value json.RawMessage) error {
 	return v.Validate(value)
 }
 
-// explain says in words the first thing that is wrong with a value, for the
-// model or the person who wrote it; empty: nothing that it has words for.
+// explain describes the first thing that is wrong with a value, for the model or the user who wrote it; empty: it has
+// no description.
 func (v *Validator) explain(s *jsonschema.Schema, value any, at string) string {
 	if s.Ref != "" || s.DynamicRef != "" {
 		return ""
@@ -291,7 +285,7 @@ var numericWords = map[string]string{
 	"multipleOf": "a multiple of", "minimum": "at least", "maximum": "at most", "exclusiveMinimum": "more than", "exclusiveMaximum": "less than",
 }
 
-// within holds a value to a keyword that compares numbers.
+// within checks a value against a keyword that compares numbers.
 func within(keyword string, value, limit *big.Rat) bool {
 	switch keyword {
 	case "multipleOf":
@@ -306,7 +300,7 @@ func within(keyword string, value, limit *big.Rat) bool {
 	return value.Cmp(limit) < 0
 }
 
-// amount says that there are too few or too many of something.
+// amount returns the message about too few or too many of something.
 func amount(least, most *int, got int, what string) string {
 	switch {
 	case least != nil && got < *least:
@@ -327,7 +321,7 @@ func many(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// known lists what an object may have, required first.
+// known lists the properties of an object, required ones first.
 func known(s *jsonschema.Schema) string {
 	var names []string
 	for _, name := range s.Required {
@@ -396,7 +390,7 @@ func list(values []any) string {
 	return strings.Join(shown, ", ")
 }
 
-// show is a value as JSON, cut where it is long.
+// show returns a value as JSON, truncated if it is long.
 func show(value any) string {
 	raw, err := json.Marshal(value)
 	if err != nil {

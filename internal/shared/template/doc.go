@@ -1,3 +1,3 @@
-// Package template finds the expressions in ${{ }} in a text, and reads those that are paths
-// without CEL. Package inputtext puts values in their place.
+// Package template finds the expressions in ${{ }} in a text, and evaluates paths without CEL. Package inputtext
+// replaces them by values.
 package template

@@ -42,7 +42,7 @@ func (p Path) String() string {
 	return b.String()
 }
 
-// isPlain reports whether a name can stand after a dot.
+// isPlain reports whether a name can follow a dot.
 func isPlain(name string) bool {
 	return name != "" && strings.IndexFunc(name, func(r rune) bool { return !inName(r) }) < 0
 }
@@ -110,7 +110,7 @@ func (p *pathParser) take(mark string) bool {
 	return ok
 }
 
-// word reads what can be a name.
+// word reads a name.
 func (p *pathParser) word() string {
 	end := strings.IndexFunc(p.rest, func(r rune) bool { return !inName(r) })
 	if end < 0 {
@@ -121,7 +121,7 @@ func (p *pathParser) word() string {
 	return word
 }
 
-// bracket reads what stands between brackets, and the last of them.
+// bracket reads the key between brackets, and the closing bracket.
 func (p *pathParser) bracket() (Key, bool) {
 	p.space()
 	k := Key{Index: -1}
@@ -141,7 +141,7 @@ func (p *pathParser) bracket() (Key, bool) {
 	return k, p.take("]")
 }
 
-// quotedPrefix returns the JSON string that a text begins with; empty: it begins with none.
+// quotedPrefix returns the JSON string at the beginning of a text, or an empty text.
 func quotedPrefix(text string) string {
 	for i := 1; i < len(text); i++ {
 		switch text[i] {
@@ -154,8 +154,7 @@ func quotedPrefix(text string) string {
 	return ""
 }
 
-// Similar suggests the name that is meant by a wrong one, as text to append to a
-// message; empty: none is close.
+// Similar suggests the intended name for a wrong one, as text to append to a message; empty: none is similar.
 func Similar(name string, names []string) string {
 	best, most := "", 1+len(name)/4
 	for _, n := range names {
@@ -230,8 +229,7 @@ func FindForeign(text string) []Foreign {
 	return out
 }
 
-// ForeignWarning says what happens with the references of another tool in a text for a model, and what to
-// write; empty: it has none.
+// ForeignWarning warns about references of another tool in a text for a model, with what to write; empty: it has none.
 func ForeignWarning(field, text string) string {
 	found := FindForeign(text)
 	if len(found) == 0 {
@@ -245,7 +243,7 @@ func ForeignWarning(field, text string) string {
 	return fmt.Sprintf("%s: %s: %s is sent to the model as text; write ${{ input.%s }}%s", field, where, f.Text, f.Name(), OtherForeign(found))
 }
 
-// OtherForeign names the references behind the first, each once; empty: there are none.
+// OtherForeign names the references after the first, each once; empty: there are none.
 func OtherForeign(found []Foreign) string {
 	const most = 5
 	var names []string

@@ -14,11 +14,11 @@ const (
 	escape = '$'
 )
 
-// LiteralHint is what to write, at the end of a message about an expression that may be none.
+// LiteralHint is the advice at the end of a message about a text that may not be meant as an expression.
 const LiteralHint = "; write $${{ where a literal ${{ is meant"
 
-// Literal returns a text in which ${{ is escaped: Scan of it has no expression, and the text as
-// its words. It is for whole texts: where two of them are joined, a ${{ may arise.
+// Literal returns a text in which ${{ is escaped: its Scan has no expression, and the original text as its words. It is
+// for whole texts: joining two of them can create a ${{.
 func Literal(text string) string { return strings.ReplaceAll(text, opens, string(escape)+opens) }
 
 // An Error is an error at a position of a text.
@@ -104,8 +104,7 @@ func (p *position) advance(text string) {
 	p.column += utf8.RuneCountInString(text)
 }
 
-// expressionLength is the length of the expression that a text begins with, up to
-// the }} after it; -1 if there is none.
+// expressionLength returns the length of the expression at the beginning of a text, up to the }} after it, or -1.
 func expressionLength(text string) int {
 	braces := 0
 	for i := 0; i < len(text); {
@@ -159,8 +158,7 @@ func quotedLength(text string, from int) int {
 	return len(text) - from
 }
 
-// isRaw reports whether the text before quotes ends in the prefix of a raw string: an
-// r, alone or with a b.
+// isRaw reports whether the text before quotes ends in the prefix of a raw string: an r, alone or with a b.
 func isRaw(before string) bool {
 	prefix := before[len(strings.TrimRight(before, "rRbB")):]
 	rest := before[:len(before)-len(prefix)]
@@ -225,8 +223,7 @@ func (v *Value) open() {
 	}
 }
 
-// Text returns a value of JSON as it is inserted into a text: a string as it is, any other
-// value compact.
+// Text returns a JSON value in the form for a text: a string without quotes, any other value compact.
 func Text(raw json.RawMessage) string {
 	var s string
 	if bytes.HasPrefix(bytes.TrimSpace(raw), []byte(`"`)) && json.Unmarshal(raw, &s) == nil {

@@ -19,7 +19,7 @@ const MaxWhen = 512
 // maxCost bounds an evaluation, in CEL's units. A comparison costs about 2.
 const maxCost = 10_000
 
-// A Turn is what conditions read.
+// A Turn has the variables of conditions.
 type Turn struct {
 	// Number is the turn of the session, from 1.
 	Number int64
@@ -48,8 +48,8 @@ func (t Turn) values() map[string]any {
 	}
 }
 
-// environment is what conditions are compiled in. It is made once, and only if there is a
-// condition. It has no macros: there is nothing to iterate over.
+// environment is the environment of conditions. It is created once, and only if there is a condition. It has no macros,
+// because there is nothing to iterate over.
 var environment = sync.OnceValues(func() (*cel.Env, error) {
 	env, err := cel.NewCustomEnv(
 		cel.StdLib(), cel.ClearMacros(),
@@ -74,7 +74,7 @@ type Condition struct {
 	result  outcome
 }
 
-// An Error reports what is wrong with a condition, and what to write.
+// An Error describes what is wrong with a condition, and what to write.
 type Error struct {
 	Line, Column int // from 1
 	Message      string
@@ -131,7 +131,7 @@ func (c *Condition) Holds(ctx context.Context, t Turn) (bool, error) {
 	return bool(holds), nil
 }
 
-// explain explains an error of CEL, and what to write.
+// explain explains an error of CEL, with what to write.
 func explain(when string, e *cel.Error) *Error {
 	wrong := &Error{Line: max(e.Location.Line(), 1), Column: max(e.Location.Column()+1, 1)}
 	wrong.Message = celhints.Append(celhints.Message(e), when, wrong.Line, wrong.Column, hints)

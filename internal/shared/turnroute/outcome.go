@@ -8,7 +8,7 @@ import (
 	"github.com/google/cel-go/common/operators"
 )
 
-// An outcome is what a condition can be in any turn.
+// An outcome is the value that a condition can have in any turn.
 type outcome int
 
 const (
@@ -27,9 +27,8 @@ var ranges = map[string][2]float64{
 	variableSteps: {0, 1}, variableTokens: {0, 1}, variableCost: {0, 1},
 }
 
-// outcomeOf returns what the condition can be. An expression without variables has one
-// value, or fails always; others are decided by the ranges of their variables, as far as these
-// tell.
+// outcomeOf returns which values the condition can have. An expression without variables has one value, or always
+// fails; for others, the ranges of their variables decide, as far as possible.
 func (c *Condition) outcomeOf(a *ast.AST) (outcome, error) {
 	reads := false
 	ast.PreOrderVisit(a.Expr(), ast.NewExprVisitor(func(e ast.Expr) { reads = reads || nameOf(a, e) != "" }))
@@ -123,7 +122,7 @@ func within(always, never bool) outcome {
 	return varies
 }
 
-// nameOf returns the variable that an expression reads; empty: it reads none.
+// nameOf returns the variable that an expression reads, or an empty name.
 func nameOf(a *ast.AST, e ast.Expr) string {
 	if ref, found := a.ReferenceMap()[e.ID()]; found {
 		if _, is := ranges[ref.Name]; is {

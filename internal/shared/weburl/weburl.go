@@ -17,8 +17,8 @@ import (
 // common server accepts a longer one.
 const MaxBytes = 8 << 10
 
-// An Error says why a text cannot be requested as a URL. It reads as the end of
-// a sentence about the URL, and says what to write instead.
+// An Error is why a text cannot be requested as a URL. It reads as the end of a sentence about the URL, with what to
+// write instead.
 type Error struct{ Problem string }
 
 func (e *Error) Error() string { return e.Problem }
@@ -27,9 +27,8 @@ func refuse(format string, args ...any) error {
 	return &Error{Problem: fmt.Sprintf(format, args...)}
 }
 
-// Parse reads a URL and returns it in canonical form: its String is the canonical
-// spelling and, but for scheme and host, exactly what is sent. An error is an
-// *Error.
+// Parse parses a URL and returns it in canonical form: its String is the canonical spelling and, except for scheme and
+// host, exactly what is sent. The error is an *Error.
 func Parse(raw string) (*url.URL, error) {
 	if len(raw) > MaxBytes {
 		return nil, refuse("the URL has %d bytes; at most %d are sent", len(raw), MaxBytes)
@@ -38,8 +37,8 @@ func Parse(raw string) (*url.URL, error) {
 	if err := checkCharacters(raw); err != nil {
 		return nil, err
 	}
-	// The fragment goes and the query is escaped first: net/url takes the one apart
-	// for its own errors and leaves the other alone.
+	// The fragment is removed and the query escaped first, because net/url would return errors about the fragment and
+	// does not check the query.
 	raw, _, _ = strings.Cut(raw, "#")
 	before, query, _ := strings.Cut(raw, "?")
 	u, err := url.Parse(before)
@@ -56,7 +55,7 @@ func Parse(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// checkCharacters refuses what some parsers drop, or read as something else.
+// checkCharacters refuses characters that some parsers drop, or read differently.
 func checkCharacters(raw string) error {
 	path, _, _ := strings.Cut(raw, "?")
 	switch {
@@ -101,8 +100,7 @@ func Canonicalize(u *url.URL) error {
 	return nil
 }
 
-// authority is host and port: the host in canonical form, the port only where
-// it is not the default of the scheme.
+// authority returns host and port: the host in canonical form, and the port unless it is the default of the scheme.
 func authority(u *url.URL) (string, error) {
 	host, err := Host(u.Hostname())
 	if err != nil {
@@ -129,10 +127,9 @@ func authority(u *url.URL) (string, error) {
 
 const hexDigits = "0123456789ABCDEF"
 
-// normalize writes the percent-encoding of a text in its one form: encoded are
-// the bytes that allowed does not have, and those that were encoded though they
-// are allowed but reserved, which may mean something else encoded; in upper
-// case. A percent sign that encodes nothing is encoded itself.
+// normalize returns a text with canonical percent-encoding, in upper case. It encodes bytes that are not allowed, and
+// keeps encoded reserved bytes encoded, because they may mean something else than unencoded. A percent sign that
+// encodes nothing is encoded.
 func normalize(s string, allowed func(byte) bool) string {
 	var out strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -177,14 +174,13 @@ func isUnreserved(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-._~", c) >= 0
 }
 
-// isPath are the bytes that stand in a path unencoded: the rule pchar, and the
-// slash.
+// isPath reports whether a byte may be unencoded in a path: the rule pchar, and the slash.
 func isPath(c byte) bool {
 	return isUnreserved(c) || strings.IndexByte("!$&'()*+,;=:@/", c) >= 0
 }
 
-// isQuery are the bytes that stand in a query unencoded. The brackets are not of
-// the rule query, but everybody sends them.
+// isQuery reports whether a byte may be unencoded in a query. The rule query does not have the brackets, but all
+// clients send them.
 func isQuery(c byte) bool { return isPath(c) || strings.IndexByte("?[]", c) >= 0 }
 
 // canonicalPath is an escaped path with its percent-encoding in one form and
@@ -215,9 +211,8 @@ func canonicalPath(escaped string) (string, error) {
 // maxDecodings is how often LeadsUp decodes a text: more than any server does.
 const maxDecodings = 8
 
-// LeadsUp reports whether a text that becomes a part of a path has a part ".."
-// in it that a server may follow: between slashes or backslashes, percent-encoded
-// any number of times, or followed by a parameter ("..;").
+// LeadsUp reports whether a text, as part of a path, has a segment ".." that a server may follow: between slashes or
+// backslashes, percent-encoded any number of times, or followed by a parameter ("..;").
 func LeadsUp(text string) bool {
 	for range maxDecodings {
 		parts := strings.FieldsFunc(text, func(r rune) bool { return r == '/' || r == '\\' })
@@ -238,7 +233,7 @@ func isUp(part string) bool {
 	return name == ".."
 }
 
-// decode undoes percent-encoding where it is well formed.
+// decode decodes valid percent-encoding once.
 func decode(s string) string {
 	var out strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -254,8 +249,8 @@ func decode(s string) string {
 	return out.String()
 }
 
-// IsPrefix reports whether a canonical URL begins with a text. It is true in some
-// doubtful cases of a host or port that may go on.
+// IsPrefix reports whether a canonical URL can begin with a text. In some doubtful cases of an incomplete host or port
+// it returns true.
 func IsPrefix(text string) bool {
 	if strings.HasPrefix("https://", text) || strings.HasPrefix("http://", text) || openAuthority.MatchString(text) {
 		return true
@@ -269,10 +264,9 @@ func IsPrefix(text string) bool {
 // openAuthority matches a URL that ends in its host or port, so that both may go on.
 var openAuthority = regexp.MustCompile(`^https?://([a-z0-9._-]*|\[[0-9a-f:.]*\]?)(:[0-9]*)?$`)
 
-// continuations complete each text that ends in a path or a query of a canonical
-// URL: at its end, after a part of it, in a percent-encoding after its first or
-// second character. More than one is tried there, since some bytes are not encoded
-// in the canonical form and others lead up.
+// continuations complete texts that end in a path or a query of a canonical URL: at its end, after a segment, or in a
+// percent-encoding after its first or second character. Several are tried for the latter, since some bytes are not
+// encoded in the canonical form and others lead up.
 var continuations = append(strings.Split(hexDigits, ""), "", "x", "00")
 
 // Host returns the canonical form of a host name or an address, without
@@ -302,11 +296,11 @@ func Host(host string) (string, error) {
 	return name, nil
 }
 
-// nameCharacters are those of host names, with the underscore that some
-// resolvers know though DNS host names do not have it.
+// nameCharacters are the characters of host names, including the underscore, which DNS host names do not have but some
+// resolvers accept.
 const nameCharacters = "abcdefghijklmnopqrstuvwxyz0123456789-_."
 
-// address is an address in its canonical form; false: host is none.
+// address returns an address in canonical form; false: host is not an address.
 func address(host string) (string, bool, error) {
 	a, err := netip.ParseAddr(host)
 	if err != nil {
@@ -342,9 +336,8 @@ func ascii(host string) (string, error) {
 	return name, nil
 }
 
-// IsNumeric reports whether the last part of a name is a number, which is how
-// addresses of IPv4 are told from names: some resolvers read 0x7f.1 and
-// 2130706433 as 127.0.0.1.
+// IsNumeric reports whether the last part of a name is a number, which distinguishes IPv4 addresses from names: some
+// resolvers read 0x7f.1 and 2130706433 as 127.0.0.1.
 func IsNumeric(name string) bool {
 	last := name[strings.LastIndexByte(name, '.')+1:]
 	hex, ok := strings.CutPrefix(last, "0x")

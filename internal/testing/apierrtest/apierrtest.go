@@ -20,13 +20,13 @@ import (
 type Failure struct {
 	// Err returns the error of the nth request: its numbers, ids and addresses differ.
 	Err func(verb, kind, name string, n int) error
-	// Want is what the message of a condition must contain.
+	// Want is a text that the message of a condition must contain.
 	Want string
-	// Transient says that the API server did not refuse the request: it is retried at once.
+	// Transient reports that the API server did not refuse the request: it is retried immediately.
 	Transient bool
 }
 
-// Failures returns all classes, by what happened.
+// Failures returns all classes of failures, by name.
 func Failures() map[string]Failure {
 	return map[string]Failure{
 		"the operator lacks the right": {

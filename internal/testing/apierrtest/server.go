@@ -23,7 +23,7 @@ import (
 // never refused.
 type Server struct {
 	client.WithWatch
-	// Refuse is asked about each write; nil: nothing is refused.
+	// Refuse returns the error of a write, or nil; nil: nothing is refused.
 	Refuse func(verb, kind, name string) error
 	// Now is when objects are created.
 	Now time.Time
@@ -99,20 +99,19 @@ func (s *Server) interceptor() interceptor.Funcs {
 	}
 }
 
-// A Subject is what a controller reports on.
+// A Subject is an object under test.
 type Subject struct {
 	// Reconcile lets the controller take one step.
 	Reconcile func() error
-	// Says is what the conditions say.
+	// Says returns the text of its conditions.
 	Says func() string
-	// Version is that of the object.
+	// Version returns the resource version of the object.
 	Version func() string
-	// Final says whether the subject will not change anymore.
+	// Final reports whether the subject will not change any more.
 	Final func() bool
 }
 
-// Check refuses all requests of a kind of write, and checks what the subject says while
-// they fail and after.
+// Check refuses all requests of a kind of write, and checks the conditions of the subject while they fail and after.
 func (s *Server) Check(t *testing.T, verb, kind string, f Failure, of Subject) {
 	t.Helper()
 	times := s.RefuseAll(verb, kind, f)

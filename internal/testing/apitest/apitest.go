@@ -232,7 +232,7 @@ func (s *Server) dropManagedFields(ctx context.Context) (func() bool, error) {
 	}, err
 }
 
-// IsPolicy says whether an admission policy spoke, rather than RBAC.
+// IsPolicy reports whether an error comes from an admission policy, and not from RBAC.
 func IsPolicy(err error) bool {
 	return err != nil && apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy")
 }
@@ -271,8 +271,8 @@ func (s *Server) as(who rest.ImpersonationConfig, rules []rbacv1.PolicyRule, nam
 	return newClient(cfg)
 }
 
-// As is a client of a user with the given rights in a namespace; with none it
-// has those that bindings of the test gave it.
+// As returns a client of a user with the given rights in a namespace. Without rights, the user has the rights from
+// bindings of the test.
 func (s *Server) As(t *testing.T, user, namespace string, rules ...rbacv1.PolicyRule) client.Client {
 	t.Helper()
 	c, err := s.as(rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}, rules, namespace)

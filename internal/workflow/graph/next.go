@@ -5,9 +5,8 @@ import (
 	"errors"
 )
 
-// Next is what comes next. It changes nothing of what it is given. What it says,
-// recorded and asked about again with the same children, says the same and starts
-// nothing.
+// Next computes what comes next. It does not change its arguments. If its result is recorded and Next is called again
+// with the same children, it returns the same states and starts nothing.
 func (g *Graph) Next(s Seen, o Evaluator) Next {
 	w := g.newPass(s, o)
 	w.connectWatcher()
@@ -20,7 +19,7 @@ func (g *Graph) Next(s Seen, o Evaluator) Next {
 	return w.result()
 }
 
-// pass is one computation of what comes next.
+// pass is one computation of Next.
 type pass struct {
 	seen         Seen
 	evaluator    Evaluator
@@ -44,7 +43,7 @@ type node struct {
 	ready          bool     // it may start a child, or ask
 }
 
-// newPass gathers what is known of each node.
+// newPass collects the facts about each node.
 func (g *Graph) newPass(s Seen, o Evaluator) *pass {
 	w := &pass{seen: s, evaluator: o, childrenLeft: s.ChildrenLeft, problems: map[string]string{}}
 	for _, n := range g.nodes {
@@ -74,20 +73,20 @@ func (g *Graph) newPass(s Seen, o Evaluator) *pass {
 }
 
 // adopt counts children that exist but are not recorded yet. Items are created in parallel: if a quota refused one of
-// them, a later one may exist. Items after such a gap are found again when their turn comes; until then it is only known
+// them, a later one may exist. Items after such a gap are found when their turn comes; until then it is only known
 // whether they are active. Other children are created one after the other.
-func (p *node) adopt() {
-	if p.Kind != Items {
-		p.Started = min(max(p.Started, len(p.children)), p.limit())
+func (n *node) adopt() {
+	if n.Kind != Items {
+		n.Started = min(max(n.Started, len(n.children)), n.limit())
 		return
 	}
-	for p.Started < len(p.children) && p.children[p.Started] != nil {
-		p.Started++
+	for n.Started < len(n.children) && n.children[n.Started] != nil {
+		n.Started++
 	}
-	p.Started = min(p.Started, p.limit())
-	for _, c := range p.children[min(p.Started, len(p.children)):] {
+	n.Started = min(n.Started, n.limit())
+	for _, c := range n.children[min(n.Started, len(n.children)):] {
 		if c != nil && !c.Done {
-			p.activeAfterGap++
+			n.activeAfterGap++
 		}
 	}
 }
@@ -104,28 +103,28 @@ func validStatus(s Status) Status {
 }
 
 // addChild takes note of a child.
-func (p *node) addChild(c *Child) {
-	i := c.Number - p.number(0)
-	if i < 0 || i >= p.limit() || p.State.Ended() {
+func (n *node) addChild(c *Child) {
+	i := c.Number - n.number(0)
+	if i < 0 || i >= n.limit() || n.State.Ended() {
 		return
 	}
-	for len(p.children) <= i {
-		p.children = append(p.children, nil)
+	for len(n.children) <= i {
+		n.children = append(n.children, nil)
 	}
-	p.children[i] = c
+	n.children[i] = c
 }
 
-// child is the one at a place; nil: it is not there.
-func (p *node) child(i int) *Child {
-	if i >= len(p.children) {
+// child returns the child at a position, or nil.
+func (n *node) child(i int) *Child {
+	if i >= len(n.children) {
 		return nil
 	}
-	return p.children[i]
+	return n.children[i]
 }
 
-// number is that of the child at a place.
-func (p *node) number(i int) int {
-	if p.Kind == Loop {
+// number returns the number of the child at a position.
+func (n *node) number(i int) int {
+	if n.Kind == Loop {
 		return i + 1
 	}
 	return i
@@ -133,56 +132,56 @@ func (p *node) number(i int) int {
 
 // firstRelevant is the place of the first child that still matters: of iterations only
 // the last does.
-func (p *node) firstRelevant() int {
-	if p.Kind == Loop {
-		return max(0, p.Started-1)
+func (n *node) firstRelevant() int {
+	if n.Kind == Loop {
+		return max(0, n.Started-1)
 	}
 	return 0
 }
 
 // limit is how many children it may have in all.
-func (p *node) limit() int {
+func (n *node) limit() int {
 	switch {
-	case p.Kind == Approval:
+	case n.Kind == Approval:
 		return 0
-	case p.Kind == Loop:
-		return max(1, min(p.MaxIterations, MaxChildren))
-	case p.Kind == Items && p.Total > 0:
-		return p.Total
-	case p.Kind == Items:
+	case n.Kind == Loop:
+		return max(1, min(n.MaxIterations, MaxChildren))
+	case n.Kind == Items && n.Total > 0:
+		return n.Total
+	case n.Kind == Items:
 		return MaxItems
 	}
 	return 1
 }
 
 // parallel is how many of them may work at once.
-func (p *node) parallel() int {
-	if p.Kind == Items {
-		return max(1, p.MaxParallel)
+func (n *node) parallel() int {
+	if n.Kind == Items {
+		return max(1, n.MaxParallel)
 	}
 	return 1
 }
 
-// willFail reports whether a node starts nothing more and fails when its children have ended.
-func (p *node) willFail() bool { return p.State == Running && p.Reason != "" && !isWaiting(p.Reason) }
+// willFail reports whether a node starts no more children and fails when its children have ended.
+func (n *node) willFail() bool { return n.State == Running && n.Reason != "" && !isWaiting(n.Reason) }
 
-// isWaiting reports whether a reason is one of those that keep a child waiting.
+// isWaiting reports whether a reason is one for which a child waits.
 func isWaiting(reason string) bool { return reason == ReasonQueued || reason == ReasonQuotaExceeded }
 
-// failing says that it has failed, or will.
-func (p *node) failing() bool { return p.State == Failed || p.willFail() }
+// failing reports whether the node has failed, or will.
+func (n *node) failing() bool { return n.State == Failed || n.willFail() }
 
-// fail fails a node, once nothing of it works.
-func (p *node) fail(reason string) {
-	p.State, p.Reason, p.ready = Running, cmp.Or(reason, reasonFailed), false
-	p.conclude()
+// fail fails a node when none of its children is active.
+func (n *node) fail(reason string) {
+	n.State, n.Reason, n.ready = Running, cmp.Or(reason, reasonFailed), false
+	n.conclude()
 }
 
-// conclude ends a doomed node of which nothing works.
-func (p *node) conclude() {
-	p.Skipped = max(0, p.Total-p.Started)
-	if p.active == 0 {
-		p.State = Failed
+// conclude ends a node that will fail and has no active children.
+func (n *node) conclude() {
+	n.Skipped = max(0, n.Total-n.Started)
+	if n.active == 0 {
+		n.State = Failed
 	}
 }
 
@@ -207,7 +206,7 @@ type Watcher interface {
 	Watch(stands func(node string) Status)
 }
 
-// connectWatcher calls Watch of an Evaluator that has it.
+// connectWatcher calls Watch if the Evaluator has this method.
 func (w *pass) connectWatcher() {
 	watcher, wants := w.evaluator.(Watcher)
 	if !wants {
@@ -241,13 +240,13 @@ const (
 // States are all states of a node.
 var States = []State{Waiting, Running, Succeeded, Failed, Skipped, NotReached}
 
-// Ended says whether a node in this state has ended.
+// Ended reports whether a node in this state has ended.
 func (s State) Ended() bool {
 	return s == Succeeded || s == Failed || s == Skipped || s == NotReached
 }
 
-// Reasons of nodes and of Runs that this package gives. Others are those of
-// children, of Admit, of a ReasonError, of End and of FinallyEnd.
+// Reasons of nodes and of Runs from this package. Other reasons come from children, Admit, a ReasonError, End and
+// FinallyEnd.
 const (
 	ReasonQueued         = "Queued"           // waits: too little is left while others work
 	ReasonQuotaExceeded  = "QuotaExceeded"    // waits: the cluster has no room
@@ -263,14 +262,13 @@ const (
 	reasonFailed  = "Failed"  // of a child that says no other
 )
 
-// Status is what is recorded of a node between two passes.
+// Status is the recorded status of a node between two passes.
 type Status struct {
 	State  State
 	Reason string
 
-	// The children: how many there will be of Items, else as many as began; how many
-	// began; how they ended; and the items that never began because the node failed
-	// first.
+	// Numbers of children. Total is the number of items or, for other nodes, of begun children. Skipped are items that
+	// never began because the node failed first.
 	Total, Started, Succeeded, Failed, Skipped int
 }
 
@@ -290,7 +288,7 @@ type Start struct {
 	Number int
 }
 
-// ApprovalState is what a user decided about an approval.
+// ApprovalState is the state of an approval.
 type ApprovalState string
 
 // The states of an approval. Expired counts as Denied.
@@ -303,44 +301,41 @@ const (
 
 // Seen is all that a pass depends on.
 type Seen struct {
-	// Nodes are as Next said them last; one that is absent is Waiting.
+	// Nodes are the last results of Next; an absent node is Waiting.
 	Nodes map[string]Status
-	// Children are those that exist, in any order. Of one that began and is not
-	// among them the node fails, so the caller makes sure that it does not exist.
+	// Children are the existing children, in any order. If a begun child is missing, its node fails, so the caller must
+	// make sure that it does not exist.
 	Children []Child
 	// Approvals are the states of approvals, by node.
 	Approvals map[string]ApprovalState
 
-	// End is why nothing may start any more but final nodes ("Stopped", "TokenLimit",
-	// …); empty: it may. Once it is set it stays. It is not how the Run ends where
-	// nothing was left to be ended by it.
+	// End is why only final nodes may start ("Stopped", "TokenLimit", …), or empty. Once it is set it stays. If all
+	// nodes had ended before, the Run does not end with this reason.
 	End string
-	// FinallyEnd is the same for final nodes.
+	// FinallyEnd is why final nodes may not start either, or empty.
 	FinallyEnd string
-	// Paused is that nothing starts and nothing is stopped. What ends is recorded.
+	// Paused means that nothing is started and nothing is stopped. Ended children are recorded.
 	Paused bool
 
-	// ChildrenLeft is how many more children the Run may have. The first one of a final node
-	// needs none, so that finally runs when the others have used it up.
+	// ChildrenLeft is how many more children the Run may have. The first child of a final node does not count, so that
+	// finally can run after the others have used up the number.
 	ChildrenLeft int
-	// Admit is asked for each child that would start now, node by node in their
-	// order, then by number, and sets aside what it needs. ReasonQueued and
-	// ReasonQuotaExceeded keep it waiting; any other reason fails its node. Nil
-	// admits all. What was admitted and is not in Next.Start shall not start.
+	// Admit is called for each child that would start now, in the order of nodes and numbers, and reserves what the
+	// child needs. With ReasonQueued and ReasonQuotaExceeded the child waits; any other reason fails its node. Nil
+	// admits all. Children that were admitted but are not in Next.Start must not start.
 	Admit func(node string, number int) (ok bool, reason string)
 }
 
-// Evaluator evaluates expressions. Its results depend on nothing but what the nodes that
-// a node waits for said, so that asking again changes nothing. An error fails the
-// node, with the reason of a ReasonError if it is one.
+// Evaluator evaluates expressions. Its results depend only on the results of nodes that a node waits for, so repeated
+// evaluations are equal. An error fails the node, with the reason of a ReasonError if it is one.
 type Evaluator interface {
 	// When is the condition of a node.
 	When(node string) (bool, error)
 	// Items is how many items a node has.
 	Items(node string) (int, error)
-	// Until is whether a Loop is good after an iteration, which succeeded.
+	// Until reports whether a Loop ends after an iteration, which succeeded.
 	Until(node string, iteration int) (bool, error)
-	// Input is whether what a child is given, or an approval says, can be worked out.
+	// Input returns an error if the input of a child, or the message of an approval, cannot be computed.
 	Input(node string, number int) error
 }
 
@@ -355,24 +350,23 @@ func (e *ReasonError) Error() string { return e.Err.Error() }
 
 func (e *ReasonError) Unwrap() error { return e.Err }
 
-// Next is what comes next.
+// Next is the result of a pass.
 type Next struct {
-	// Nodes are all nodes as they are when Start has been made.
+	// Nodes are the statuses of all nodes after Start has been executed.
 	Nodes map[string]Status
-	// Start are the children to make, in order. Who cannot make one makes no later one
-	// of the same node: items that began are the first ones.
+	// Start are the children to create, in order. If a child of a node cannot be created, no later one of the same node
+	// may be: the begun items are always the first ones.
 	Start []Start
 	// Ask are the approvals that are open, asked now or before.
 	Ask []string
-	// Cancel are the nodes whose children that work are to be stopped.
+	// Cancel are the nodes whose active children must be stopped.
 	Cancel []string
 
-	// Ended is that every node has. Reason is then empty if all was done, else
-	// ReasonNodeFailed or what ended it; Failed names the node that ended it; Message
-	// counts.
+	// Ended is true when every node has ended. Reason is then empty if the Run succeeded, otherwise ReasonNodeFailed or
+	// the reason that ended it; Failed names the node that ended it; Message has the counts.
 	Ended                   bool
 	Reason, Message, Failed string
 
-	// Problems are what nodes that failed without a child failed of.
+	// Problems are the causes of nodes that failed without a failed child.
 	Problems map[string]string
 }

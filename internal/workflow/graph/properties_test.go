@@ -24,7 +24,7 @@ type chance struct {
 	calm  bool                    // nobody meddles any more
 }
 
-func (r *chance) percent(n int) bool { return r.IntN(100) < n }
+func (c *chance) percent(n int) bool { return c.IntN(100) < n }
 
 // random is a graph of at most 12 nodes that wait for nodes before them, in any
 // order, and what its expressions say.
@@ -59,26 +59,26 @@ func random(t *testing.T, seed uint64) *chance {
 }
 
 // befalls lets one thing happen.
-func (r *chance) befalls() {
-	working := r.working()
-	if len(working) > 0 && r.percent(80) {
-		s := working[r.IntN(len(working))]
-		r.ends(place(s), r.reason(s.Node))
+func (c *chance) befalls() {
+	working := c.working()
+	if len(working) > 0 && c.percent(80) {
+		s := working[c.IntN(len(working))]
+		c.ends(place(s), c.reason(s.Node))
 	}
-	if open := r.next.Ask; len(open) > 0 && (len(working) == 0 || r.percent(30)) {
-		r.verdicts[open[r.IntN(len(open))]] = []graph.ApprovalState{graph.Approved, graph.Approved, graph.Denied, graph.Expired, graph.Open}[r.IntN(5)]
+	if open := c.next.Ask; len(open) > 0 && (len(working) == 0 || c.percent(30)) {
+		c.verdicts[open[c.IntN(len(open))]] = []graph.ApprovalState{graph.Approved, graph.Approved, graph.Denied, graph.Expired, graph.Open}[c.IntN(5)]
 	}
-	if !r.calm {
-		r.meddles(working)
+	if !c.calm {
+		c.meddles(working)
 	}
 }
 
 // reason is why a child fails; empty: it does not.
-func (r *chance) reason(node string) string {
-	bad, stops := r.percent(25), slices.Contains(r.next.Cancel, node)
+func (c *chance) reason(node string) string {
+	bad, stops := c.percent(25), slices.Contains(c.next.Cancel, node)
 	switch {
-	case bad && !r.calm:
-		return []string{"StepLimit", "Stopped", "TokenLimit"}[r.IntN(3)]
+	case bad && !c.calm:
+		return []string{"StepLimit", "Stopped", "TokenLimit"}[c.IntN(3)]
 	case stops:
 		return "Stopped"
 	case bad:
@@ -88,129 +88,129 @@ func (r *chance) reason(node string) string {
 }
 
 // meddles is what people and limits do.
-func (r *chance) meddles(working []graph.Start) {
+func (c *chance) meddles(working []graph.Start) {
 	switch {
-	case r.percent(3):
-		if r.end == "" {
-			r.end = []string{"Stopped", "TokenLimit", "DeadlineExceeded"}[r.IntN(3)]
+	case c.percent(3):
+		if c.end == "" {
+			c.end = []string{"Stopped", "TokenLimit", "DeadlineExceeded"}[c.IntN(3)]
 		}
-	case r.percent(2):
-		r.finallyEnd = "DurationLimit"
-	case r.percent(5):
-		r.paused = !r.paused
-	case r.percent(2) && len(working) > 0:
-		delete(r.children, working[r.IntN(len(working))])
-	case r.percent(10):
-		r.refuses[r.nodes[r.IntN(len(r.nodes))].Name] = graph.ReasonQueued
-	case r.percent(1):
-		r.refuses[r.nodes[r.IntN(len(r.nodes))].Name] = "RunRefused"
-	case r.percent(30):
-		clear(r.refuses)
+	case c.percent(2):
+		c.finallyEnd = "DurationLimit"
+	case c.percent(5):
+		c.paused = !c.paused
+	case c.percent(2) && len(working) > 0:
+		delete(c.children, working[c.IntN(len(working))])
+	case c.percent(10):
+		c.refuses[c.nodes[c.IntN(len(c.nodes))].Name] = graph.ReasonQueued
+	case c.percent(1):
+		c.refuses[c.nodes[c.IntN(len(c.nodes))].Name] = "RunRefused"
+	case c.percent(30):
+		clear(c.refuses)
 	}
 }
 
 // play plays a graph to its end, with what must hold at every look.
-func (r *chance) play(look func()) {
+func (c *chance) play(look func()) {
 	for step := range 2000 {
 		if step == 300 { // by then people leave it alone
-			r.calm, r.paused = true, false
-			clear(r.refuses)
+			c.calm, c.paused = true, false
+			clear(c.refuses)
 		}
 		look()
-		if len(r.recorded) > 0 && maps.Equal(r.recorded, r.next.Nodes) {
-			r.holds()
+		if len(c.recorded) > 0 && maps.Equal(c.recorded, c.next.Nodes) {
+			c.holds()
 		}
-		if r.next.Ended {
+		if c.next.Ended {
 			return
 		}
-		r.befalls()
+		c.befalls()
 	}
-	r.t.Fatalf("it does not end: %v", r.recorded)
+	c.t.Fatalf("it does not end: %v", c.recorded)
 }
 
 // holds is what must be so after each look.
-func (r *chance) holds() {
-	r.t.Helper()
+func (c *chance) holds() {
+	c.t.Helper()
 	works := map[string]int{}
-	for _, s := range r.working() {
+	for _, s := range c.working() {
 		works[s.Node]++
 	}
-	for _, n := range r.nodes {
-		now := r.next.Nodes[n.Name]
-		if before, ended := r.ended[n.Name]; ended && now != before {
-			r.t.Fatalf("%s had ended %v and is %v", n.Name, before, now)
+	for _, n := range c.nodes {
+		now := c.next.Nodes[n.Name]
+		if before, ended := c.ended[n.Name]; ended && now != before {
+			c.t.Fatalf("%s had ended %v and is %v", n.Name, before, now)
 		}
 		if now.State.Ended() {
-			r.ended[n.Name] = now
+			c.ended[n.Name] = now
 		}
-		r.counts(n, now)
+		c.counts(n, now)
 		if most := max(1, n.MaxParallel); n.Kind == graph.Items && works[n.Name] > most || n.Kind != graph.Items && works[n.Name] > 1 {
-			r.t.Fatalf("%d Runs of %s work at once", works[n.Name], n.Name)
+			c.t.Fatalf("%d Runs of %s work at once", works[n.Name], n.Name)
 		}
-		if began := now.Started > 0 || n.Kind == graph.Approval && now.State == graph.Running; began && !r.first[n.Name] {
-			r.first[n.Name] = true
-			r.inTurn(n)
+		if began := now.Started > 0 || n.Kind == graph.Approval && now.State == graph.Running; began && !c.first[n.Name] {
+			c.first[n.Name] = true
+			c.inTurn(n)
 		}
 	}
-	if r.next.Ended {
-		r.checkEnd()
+	if c.next.Ended {
+		c.checkEnd()
 	}
 }
 
 // counts is what must hold of numbers.
-func (r *chance) counts(n graph.Node, s graph.Status) {
-	r.t.Helper()
+func (c *chance) counts(n graph.Node, s graph.Status) {
+	c.t.Helper()
 	done := s.Succeeded + s.Failed + s.Skipped
 	if s.Started > s.Total || done > s.Total || s.State.Ended() && done != s.Total {
-		r.t.Fatalf("%s does not add up: %+v", n.Name, s)
+		c.t.Fatalf("%s does not add up: %+v", n.Name, s)
 	}
 	if (s.State == graph.Skipped || s.State == graph.NotReached) && s.Total > 0 {
-		r.t.Fatalf("%s had Runs and is %s", n.Name, s.State)
+		c.t.Fatalf("%s had Runs and is %s", n.Name, s.State)
 	}
-	if yes := !n.Conditional || !slices.Contains(r.evaluator.not, n.Name); yes && s.State == graph.Skipped {
-		r.t.Fatalf("%s is skipped, which its condition does not say", n.Name)
+	if yes := !n.Conditional || !slices.Contains(c.evaluator.not, n.Name); yes && s.State == graph.Skipped {
+		c.t.Fatalf("%s is skipped, which its condition does not say", n.Name)
 	}
 }
 
 // inTurn is what must be so when a node begins.
-func (r *chance) inTurn(n graph.Node) {
-	r.t.Helper()
-	for _, other := range r.nodes {
-		s := r.next.Nodes[other.Name].State
+func (c *chance) inTurn(n graph.Node) {
+	c.t.Helper()
+	for _, other := range c.nodes {
+		s := c.next.Nodes[other.Name].State
 		waits := slices.Contains(n.Waits, other.Name) || n.Final && !other.Final
 		done := s == graph.Succeeded || s == graph.Skipped || s == graph.Failed && other.Continue || n.Final && s.Ended()
 		if waits && !done {
-			r.t.Fatalf("%s begins though %s is %s", n.Name, other.Name, s)
+			c.t.Fatalf("%s begins though %s is %s", n.Name, other.Name, s)
 		}
 	}
 }
 
 // checkEnd checks what must hold of the end.
-func (r *chance) checkEnd() {
-	r.t.Helper()
-	if len(r.working()) > 0 {
-		r.t.Fatalf("it ended, and %v work", r.working())
+func (c *chance) checkEnd() {
+	c.t.Helper()
+	if len(c.working()) > 0 {
+		c.t.Fatalf("it ended, and %v work", c.working())
 	}
 	bad := false
-	for _, n := range r.nodes {
-		s := r.next.Nodes[n.Name]
+	for _, n := range c.nodes {
+		s := c.next.Nodes[n.Name]
 		bad = bad || !n.Final && (s.State == graph.NotReached || s.State == graph.Failed && !n.Continue)
-		if s.State == graph.NotReached && n.Final && s.Reason != r.finallyEnd {
-			r.t.Fatalf("%s of finally was not reached", n.Name)
+		if s.State == graph.NotReached && n.Final && s.Reason != c.finallyEnd {
+			c.t.Fatalf("%s of finally was not reached", n.Name)
 		}
 	}
-	switch r.next.Reason {
+	switch c.next.Reason {
 	case "":
 		if bad {
-			r.t.Fatalf("it ended well: %v", r.next.Nodes)
+			c.t.Fatalf("it ended well: %v", c.next.Nodes)
 		}
 	case graph.ReasonNodeFailed:
-		if s, ok := r.next.Nodes[r.next.Failed]; !ok || s.State != graph.Failed {
-			r.t.Fatalf("it ended because %q failed, which is %v", r.next.Failed, s)
+		if s, ok := c.next.Nodes[c.next.Failed]; !ok || s.State != graph.Failed {
+			c.t.Fatalf("it ended because %q failed, which is %v", c.next.Failed, s)
 		}
-	case r.end:
+	case c.end:
 	default:
-		r.t.Fatalf("it ended %s, want %s", r.next.Reason, r.end)
+		c.t.Fatalf("it ended %s, want %s", c.next.Reason, c.end)
 	}
 }
 

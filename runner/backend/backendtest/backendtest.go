@@ -1,8 +1,6 @@
-// Package backendtest is the conformance suite of drivers.
-//
-// A driver's test calls Run, which holds the driver to [backend.Driver], and the
-// Backend over it to what the file tools rely on. What a driver must do beyond that,
-// such as holding against links, its own tests say.
+// Package backendtest is the conformance suite of drivers. A driver's test calls Run, which checks the driver against
+// [backend.Driver], and a Backend over it against the needs of the file tools. Properties of one driver, such as safety
+// against links, have tests of their own.
 package backendtest
 
 import (
@@ -14,7 +12,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/backend"
 )
 
-// Run holds a driver to the interface. Each call of open returns an empty one.
+// Run tests a driver. Each call of open returns an empty one.
 func Run(t *testing.T, open func(t *testing.T) backend.Driver) {
 	t.Helper()
 	groups := map[string]func(t *testing.T, b *backend.Backend){
@@ -77,7 +75,7 @@ func tree(t *testing.T, b *backend.Backend, paths ...string) {
 	}
 }
 
-// paths are the paths of what was found.
+// paths returns the paths of entries.
 func paths(infos []backend.Info) []string {
 	out := []string{}
 	for _, i := range infos {
@@ -94,7 +92,7 @@ func wantError(t *testing.T, call string, err, want error) {
 	}
 }
 
-// operations are those of a Backend, for what is true of all of them.
+// operations returns all operations of a Backend, for properties that all must have.
 func operations(b *backend.Backend, path string) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"Resolve": func(ctx context.Context) error { _, err := b.Resolve(ctx, path); return err },
@@ -142,7 +140,7 @@ func testPaths(t *testing.T, b *backend.Backend) {
 	}
 }
 
-// Without links a path leads to itself, whatever is there.
+// testResolve checks that without links a path resolves to itself, whether or not it exists.
 func testResolve(t *testing.T, b *backend.Backend) {
 	put(t, b, "d/f", "a\n")
 	for path, want := range map[string]string{

@@ -13,8 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/backend"
 )
 
-// ignoreVersion is for comparisons in which the version is not the point, nor
-// the format, which testFormat compares.
+// ignoreVersion is for comparisons that do not depend on the version or the format. testFormat compares formats.
 var ignoreVersion = cmpopts.IgnoreTypes(backend.Version(""), backend.Format{})
 
 func testRead(t *testing.T, b *backend.Backend) {
@@ -77,7 +76,7 @@ func testRead(t *testing.T, b *backend.Backend) {
 	}
 }
 
-// The format is of the whole file, whatever the window shows.
+// testFormat checks that the format describes the whole file, for any window.
 func testFormat(t *testing.T, b *backend.Backend) {
 	cases := map[string]struct {
 		content string
@@ -113,7 +112,7 @@ func testFormat(t *testing.T, b *backend.Backend) {
 	}
 }
 
-// Text in an encoding with NUL bytes is not read; the error names the encoding.
+// testEncodings checks that text in an encoding with NUL bytes is not read, and that the error names the encoding.
 func testEncodings(t *testing.T, b *backend.Backend) {
 	for content, want := range map[string]string{
 		"\xff\xfea\x00": "UTF-16", "\xfe\xff\x00a": "UTF-16",
@@ -321,7 +320,7 @@ func testEditErrors(t *testing.T, b *backend.Backend) {
 	}
 }
 
-// Edits of one file that run at the same time all take effect.
+// testEditsOfOne checks that concurrent edits of one file all take effect.
 func testEditsOfOne(t *testing.T, b *backend.Backend) {
 	const writers = 20
 	var before strings.Builder

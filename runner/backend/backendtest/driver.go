@@ -55,7 +55,7 @@ func testDriverOpen(t *testing.T, d backend.Driver) {
 	}
 }
 
-// A file that is open keeps its content while it is replaced.
+// testDriverWrite checks that an open file keeps its content while it is replaced.
 func testDriverWrite(t *testing.T, d backend.Driver) {
 	create(t, d, "new/deep/f", "before")
 	f, err := d.Open(t.Context(), "new/deep/f")
@@ -77,7 +77,7 @@ func testDriverWrite(t *testing.T, d backend.Driver) {
 	}
 }
 
-// A Write applies to one state of a file, and refused it leaves the file as it was.
+// testDriverConflict checks that a Write applies to one revision of a file, and that a refused Write changes nothing.
 func testDriverConflict(t *testing.T, d backend.Driver) {
 	create(t, d, "f", "one")
 	_, first := opened(t, d, "f")
@@ -97,7 +97,7 @@ func testDriverConflict(t *testing.T, d backend.Driver) {
 	wantError(t, "Open of what was not written", err, backend.ErrNotFound)
 }
 
-// What is long stops with its context, and changes nothing.
+// testDriverCancelled checks that long operations stop with their context and change nothing.
 func testDriverCancelled(t *testing.T, d backend.Driver) {
 	for _, name := range []string{"a", "b"} {
 		create(t, d, name, name)

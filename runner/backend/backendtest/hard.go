@@ -13,8 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/backend"
 )
 
-// What looks like a way out but is a name is one; what cannot be a name
-// anywhere is none.
+// testNames checks that unusual but valid names are accepted, and that names which no backend can have are refused.
 func testNames(t *testing.T, b *backend.Backend) {
 	for _, name := range []string{
 		"foo..bar", "...", "..x", "x..", "a/..b/c..", "f~", "a/~b", "-rf", "a b", " ", "*", "[a]", "{a,b}", "☃", "a:b", "c:/x",
@@ -39,7 +38,7 @@ func testNames(t *testing.T, b *backend.Backend) {
 	}
 }
 
-// Whatever window is asked for, what comes back is in it, and says so.
+// testWindows checks that a page is within the requested window, for any window, and reports its position.
 func testWindows(t *testing.T, b *backend.Backend) {
 	const total = 25
 	var content strings.Builder
@@ -69,7 +68,7 @@ func testWindows(t *testing.T, b *backend.Backend) {
 	}
 }
 
-// What an edit would make is bounded before it is made.
+// testLarge checks that the size of an edit's result is bounded before it is built.
 func testLarge(t *testing.T, b *backend.Backend) {
 	const many = 200_000
 	before := put(t, b, "f", strings.Repeat("a", many))
@@ -89,7 +88,7 @@ func testLarge(t *testing.T, b *backend.Backend) {
 	}
 }
 
-// Bytes that are no text are kept; only looking at them as text fails.
+// testBytes checks that invalid UTF-8 is preserved, and that only reading it as text fails.
 func testBytes(t *testing.T, b *backend.Backend) {
 	for name, content := range map[string]string{
 		"no UTF-8": "caf\xe9\xff\n", "binary": "\x00\x01\x02", "binary, late": strings.Repeat("a", 9000) + "\x00",
@@ -112,7 +111,8 @@ func testBytes(t *testing.T, b *backend.Backend) {
 	wantError(t, "Edit of a binary file", err, backend.ErrBinary)
 }
 
-// Of those who write to one version of a file one wins, and the others know.
+// testWriters checks that one of several concurrent writes to the same version succeeds, and that the others get a
+// conflict.
 func testWriters(t *testing.T, b *backend.Backend) {
 	version := put(t, b, "f", "0")
 	for round := range 5 {
@@ -155,7 +155,7 @@ func testWriters(t *testing.T, b *backend.Backend) {
 	}
 }
 
-// A file is whole for readers while it is written.
+// testTurns checks that readers see a whole file while it is written.
 func testTurns(t *testing.T, b *backend.Backend) {
 	content := func(c string) string { return strings.Repeat(strings.Repeat(c, 99)+"\n", 500) }
 	put(t, b, "f", content("a"))

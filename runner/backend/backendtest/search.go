@@ -78,7 +78,7 @@ func testGlob(t *testing.T, b *backend.Backend) {
 	}
 }
 
-// What is skipped is not found, and does not count towards what is.
+// testSkip checks that skipped files are not found, and do not count towards the bound.
 func testSkip(t *testing.T, b *backend.Backend) {
 	tree(t, b, "a/x.txt", "a/y.txt", "b.txt", "c.txt")
 	all, err := b.Glob(t.Context(), "*.txt", ".", nil)
@@ -112,8 +112,7 @@ func testSkip(t *testing.T, b *backend.Backend) {
 	}
 }
 
-// testSkipped checks which files a search passes to Query.Skip, which leaves out
-// all, and that it finds nothing.
+// testSkipped checks which files a search passes to Query.Skip. All are skipped, so the search must find nothing.
 func testSkipped(t *testing.T, b *backend.Backend, q backend.Query, want ...string) {
 	t.Helper()
 	var skipped []string
@@ -210,7 +209,7 @@ func testGrep(t *testing.T, b *backend.Backend) {
 	}
 }
 
-// What Grep returns is bounded, and says so only where there was more.
+// testGrepBounds checks that the result of Grep is bounded, and is marked as truncated only if there were more matches.
 func testGrepBounds(t *testing.T, b *backend.Backend) {
 	put(t, b, "a.go", "package a\n\nfunc Foo() {}\r\nfunc foo() {}")
 	put(t, b, "long", strings.Repeat("é", 3000)+"needle"+strings.Repeat("é", 3000)+"\n")
@@ -245,7 +244,7 @@ func testGrepBounds(t *testing.T, b *backend.Backend) {
 	}
 }
 
-// greps holds Grep to what it should find.
+// greps checks the result of Grep.
 func greps(t *testing.T, b *backend.Backend, q backend.Query, want backend.Matches) {
 	t.Helper()
 	got, err := b.Grep(t.Context(), q)

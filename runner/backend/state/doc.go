@@ -1,10 +1,6 @@
-// Package state is the files of a session that belong to no workspace: scratch
-// work, and results put aside.
+// Package state has the files of a session outside of the workspace: scratch files, and large tool results.
 //
-// There are two forms of one thing, held to one suite and to the same bounds.
-// New keeps them in memory. Open keeps them in a directory of the state
-// directory, so that they are there after a restart: a backend of package disk,
-// since a directory of files needs no other. They share that disk with the
-// journal, so a bound on all of them together stands between a model that
-// writes and a journal that cannot.
+// There are two drivers, which pass the same suite and have the same bounds. New keeps them in memory. Open keeps them
+// in a directory of the state directory, with a backend of package disk, so that they exist after a restart. They share
+// that disk with the journal, so their total size is bounded: a model must not be able to fill it.
 package state

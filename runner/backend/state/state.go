@@ -12,15 +12,15 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/backend/disk"
 )
 
-// The bounds where Options have none.
+// The default bounds.
 const (
 	DefaultBytes = store.DefaultBytes
 	DefaultFiles = store.DefaultKeys
 )
 
-// Options bound what a session keeps; the zero value is the defaults.
+// Options bound the files of a session. The zero value has the defaults.
 type Options struct {
-	// Bytes is the most that all files have together, Files how many there are.
+	// Bytes is the maximum size of all files together, Files the maximum number of files.
 	Bytes int64
 	Files int
 	// Now dates the files in memory.
@@ -38,7 +38,7 @@ func (o Options) clamp() Options {
 	return o
 }
 
-// New makes a driver of files that are gone with the process.
+// New makes a driver of files in memory.
 func New(o Options) backend.Driver {
 	o = o.clamp()
 	kv := store.NewMemory(store.MemoryOptions{Bytes: o.Bytes, Keys: o.Files, Now: o.Now})
@@ -51,9 +51,8 @@ type Dir interface {
 	io.Closer
 }
 
-// Open makes a driver of a directory, which it makes if need be, with the files
-// that an earlier one left there. It is for one process at a time; Close gives
-// the directory free.
+// Open makes a driver of a directory, with the files that an earlier one left there. It creates the directory if
+// necessary. Only one process may use it at a time; Close releases it.
 func Open(dir string, o Options) (Dir, error) {
 	o = o.clamp()
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -1,13 +1,12 @@
-// Package store is a driver over a small key-value port, for files that
-// outlive a Run: what an agent remembers.
+// Package store is a driver over a small key-value interface, for files that outlive a Run, such as an agent's
+// memories.
 //
-// A database needs four methods (KV) to hold them; Memory is the one that is
-// gone with the process. The keys are the paths of the files. A directory is
-// there while a file is below it.
+// A database needs four methods (KV) to hold them; Memory holds them in the process. The keys are the paths of the
+// files. A directory exists while a file is below it.
 //
 // What to know:
-//   - Two who write one file are told apart by the revision that the KV gave: the
-//     second one finds that the file has changed since it was read.
+//   - Two writers of one file are distinguished by the revision of the KV: the second finds that the file has
+//     changed since it was read.
 //   - The Store lists a directory by listing all keys below it, so a search of a tree
 //     lists as often as it has directories.
 //   - A name is valid UTF-8 without control characters, because it is a key and

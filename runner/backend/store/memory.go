@@ -20,15 +20,14 @@ const (
 
 // MemoryOptions bound a Memory; the zero value is the defaults.
 type MemoryOptions struct {
-	// Bytes is the most that all keys and values have together, Keys how many
-	// there are.
+	// Bytes is the maximum size of all keys and values together, Keys the maximum number of keys.
 	Bytes int64
 	Keys  int
 	// Now dates the values.
 	Now func() time.Time
 }
 
-// A Memory is a KV that is gone with the process.
+// A Memory is a KV in memory.
 type Memory struct {
 	opts MemoryOptions
 

@@ -17,15 +17,15 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/backend/memlimit"
 )
 
-// DefaultFile is how large a file may be unless Options say otherwise.
+// DefaultFile is the default maximum size of a file.
 const DefaultFile = 2 << 20
 
-// maxListed is how many files may be below a directory that is listed.
+// maxListed is the maximum number of files below a directory that is listed.
 const maxListed = 20_000
 
 // Options bound a Store; the zero value is the defaults.
 type Options struct {
-	// File is the most bytes that one file has.
+	// File is the maximum size of one file in bytes.
 	File int64
 }
 
@@ -37,7 +37,7 @@ type Store struct {
 
 var _ backend.Driver = (*Store)(nil)
 
-// New makes a driver of what a KV keeps.
+// New makes a driver for the files in a KV.
 func New(kv KV, o Options) *Store {
 	if o.File == 0 {
 		o.File = DefaultFile
@@ -70,8 +70,7 @@ func (s *Store) Open(ctx context.Context, name string) (*backend.File, error) {
 	return &backend.File{ReadCloser: &content{*bytes.NewReader(v.Data), release}, Size: v.Size, Revision: v.Revision}, nil
 }
 
-// hold acquires the memory for a file that is read from the KV. Those of a Memory
-// are in memory already.
+// hold acquires the memory for a file that is read from the KV. Files of a Memory are in memory already.
 func (s *Store) hold(ctx context.Context) (release func(), err error) {
 	if _, is := s.kv.(*Memory); is {
 		return func() {}, ctx.Err()
@@ -79,7 +78,7 @@ func (s *Store) hold(ctx context.Context) (release func(), err error) {
 	return memlimit.Stores.Acquire(ctx, s.file)
 }
 
-// A content is that of a file, in memory until it is closed.
+// A content is the content of a file, in memory until it is closed.
 type content struct {
 	bytes.Reader
 	release func()
@@ -93,7 +92,7 @@ func (c *content) Close() error {
 
 var _ io.ReadCloser = (*content)(nil)
 
-// get returns a file, or the error that says what is there instead.
+// get returns a file, or the error for what exists instead.
 func (s *Store) get(ctx context.Context, key string) (Value, error) {
 	if err := checkName(key); err != nil {
 		return Value{}, err
@@ -114,8 +113,7 @@ func (s *Store) get(ctx context.Context, key string) (Value, error) {
 	return v, nil
 }
 
-// absent says what a path is that is no file: a directory, below a file, or
-// nothing.
+// absent returns the error for a path without a file: it is a directory, below a file, or does not exist.
 func (s *Store) absent(ctx context.Context, key string) error {
 	for _, err := range s.kv.List(ctx, key+"/") {
 		return first(err, backend.ErrIsDir)
@@ -179,8 +177,7 @@ func (s *Store) List(ctx context.Context, dir string) ([]backend.Info, error) {
 	return infos, nil
 }
 
-// below lists the files below a directory. An empty one is there only as the
-// root.
+// below lists the files below a directory. Only the root exists without files.
 func (s *Store) below(ctx context.Context, dir string) ([]Entry, error) {
 	if err := checkName(dir); err != nil {
 		return nil, err
@@ -205,7 +202,7 @@ func (s *Store) below(ctx context.Context, dir string) ([]Entry, error) {
 	return nil, err
 }
 
-// prefixOf is what the keys below a directory begin with.
+// prefixOf returns the prefix of the keys below a directory.
 func prefixOf(dir string) string {
 	if dir == "." {
 		return ""

@@ -19,17 +19,17 @@ import (
 type Zone int
 
 const (
-	// Never is what no tool reaches: this machine, its link, metadata services,
-	// and addresses without a host.
+	// Never is never reached by any tool: this machine, link-local addresses, metadata services, and addresses that are
+	// no host's.
 	Never Zone = iota
-	// Within is what a list of hosts opens: the cluster and its surroundings.
+	// Within is reached only with a list of hosts: the cluster and its surroundings.
 	Within
-	// Public is everything else.
+	// Public are all other addresses.
 	Public
 )
 
-// The registries behind these lists are IANA's of special-purpose addresses, and
-// what clouds say of their metadata services.
+// Sources of these lists are IANA's registries of special-purpose addresses, and the documentation of clouds about
+// their metadata services.
 var (
 	neverNets = prefixes(
 		"0.0.0.0/8",          // this network
@@ -131,10 +131,9 @@ func CheckHost(host string) error {
 	return nil
 }
 
-// DialContext returns the DialContext of a dialer for a URL in a spec. It makes no connection to an
-// address that is [Never] reached, except to this machine for a host that says so: localhost, one of
-// its addresses, or a name that this machine has by itself. Another name that leads there is
-// refused, whoever answers for it.
+// DialContext returns the DialContext of a dialer for a URL in a spec. It refuses addresses in the zone [Never]. The
+// exception is this machine, if the host names it: as localhost, by one of its addresses, or by a name in its own
+// configuration. Any other name that resolves to this machine is refused.
 func DialContext(d *net.Dialer) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	return dialContext(d, func(host string) bool { return thisMachine().isNamed(host) })
 }
@@ -168,19 +167,19 @@ func IsLocal(host string) bool {
 	return name == "localhost" || strings.HasSuffix(name, ".localhost")
 }
 
-// Control is the ControlContext of a [net.Dialer] that reaches no address that is [Never] reached. It is
-// asked when the address of a connection is known, before it is made.
+// Control is the ControlContext of a [net.Dialer] that refuses addresses in the zone [Never]. It is called when the
+// address of a connection is known, before the connection is made.
 func Control(_ context.Context, _, to string, _ syscall.RawConn) error {
 	return check(to, func(a netip.Addr) bool { return Of(a) != Never })
 }
 
-// controlLocal reaches this machine alone.
+// controlLocal allows only this machine.
 func controlLocal(_ context.Context, _, to string, _ syscall.RawConn) error {
 	return check(to, func(a netip.Addr) bool { return a.Unmap().IsLoopback() })
 }
 
-// controlOwn reaches this machine and what Control reaches: a hostname can lead to loopback, as on
-// Debian, or to the address in the network, as in a pod.
+// controlOwn allows this machine and everything that Control allows: a hostname can resolve to loopback, as on Debian,
+// or to the address in the network, as in a pod.
 func controlOwn(_ context.Context, _, to string, _ syscall.RawConn) error {
 	return check(to, func(a netip.Addr) bool { return a.Unmap().IsLoopback() || Of(a) != Never })
 }
@@ -196,13 +195,13 @@ func check(to string, may func(netip.Addr) bool) error {
 	return nil
 }
 
-// A machine is what a machine says of its own names. Only its owner writes it.
+// A machine has the names of this machine, from files that only its owner writes.
 type machine struct {
 	hostname string
 	hosts    string // the text of the hosts file
 }
 
-// thisMachine returns an empty machine if it cannot be read, whose names are like those of others.
+// thisMachine returns an empty machine if its names cannot be read. They are then treated like names of other machines.
 func thisMachine() machine {
 	hostname, err := os.Hostname()
 	if err != nil {
@@ -239,12 +238,11 @@ func (m machine) isNamed(host string) bool {
 	return false
 }
 
-// canonical returns a name as names are compared.
+// canonical returns a name in the form in which names are compared.
 func canonical(name string) string { return strings.TrimSuffix(strings.ToLower(name), ".") }
 
-// Proxy is the Proxy of an [http.Transport] that asks the environment, and refuses a URL whose host is
-// an address that is [Never] reached, since a proxy would connect to it. A name is resolved by the
-// proxy, which has its own rules.
+// Proxy is the Proxy of an [http.Transport]. It uses the environment, and refuses a URL whose host is an address in the
+// zone [Never], since a proxy would connect to it. The proxy itself resolves names, with its own rules.
 func Proxy(r *http.Request) (*url.URL, error) {
 	if host := r.URL.Hostname(); !IsLocal(host) {
 		if err := CheckHost(host); err != nil {

@@ -15,20 +15,19 @@ import (
 // Name is the file that is read, at the root of the workspace.
 const Name = "AGENTS.md"
 
-// MaxBytes is how much of it is shown.
+// MaxBytes bounds how much of the file is shown.
 const MaxBytes = 32 << 10
 
 // ErrNotText means that the file is not UTF-8.
 var ErrNotText = errors.New("is not UTF-8 text")
 
-// A NotAllowedError says that the policy does not let the agent read the file.
+// A NotAllowedError means that the policy does not let the agent read the file.
 type NotAllowedError struct{ Path string } // with the links resolved
 
 func (e *NotAllowedError) Error() string { return "the policy does not allow Read of " + e.Path }
 
-// Read returns the text of the file in the directory of a workspace, or nothing
-// if there is none. The file may be a link to the file of another tool: allows
-// reports whether the agent may read what it leads to.
+// Read returns the text of the file in the directory of a workspace, or an empty text if there is none. The file may be
+// a link to a similar file of another tool: allows reports whether the agent may read the target.
 func Read(ctx context.Context, tree *backend.Backend, workspace string, allows func(at string) bool) (string, error) {
 	at, err := tree.Resolve(ctx, path.Join(workspace, Name))
 	if err != nil {
@@ -70,10 +69,10 @@ func clip(text string) (head string, lines int) {
 	return text, strings.Count(text, "\n") + 1
 }
 
-// marks are what may not be in the text, or it could end where it wants.
+// marks match tags that must not be in the text, because they could end the marked part early.
 var marks = regexp.MustCompile(`(?i)<(\s*/?\s*workspace-instructions)`)
 
-// Attach adds what a workspace says to the first that the user says.
+// Attach adds the instructions of a workspace to the first message of the user.
 func Attach(prompt, says string) string {
 	if says == "" {
 		return prompt

@@ -1,4 +1,3 @@
-// Package agentsmd reads what a workspace tells the agents that work in it: its
-// AGENTS.md. It is shown to the model with the first that the user says, marked
-// as what it is: words of the workspace, not of the user.
+// Package agentsmd reads the instructions of a workspace for agents: its AGENTS.md. The model gets them with the first
+// message of the user, marked as text of the workspace and not of the user.
 package agentsmd

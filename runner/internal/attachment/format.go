@@ -23,9 +23,9 @@ const (
 type format struct {
 	kind      step.PartKind
 	mediaType string
-	// is reports whether a file begins like one of the format.
+	// is reports whether a file begins like a file of the format.
 	is func(head []byte) bool
-	// pixels returns width and height; zero: the header is not whole. Nil: there are none.
+	// pixels returns width and height; zero: the header is incomplete. Nil: the format has no pixels.
 	pixels func(data []byte) (width, height int)
 }
 
@@ -72,7 +72,7 @@ func IsFile(head []byte) bool {
 	return f.kind == step.PartDocument || !isText
 }
 
-// inspect returns what a file is, without its digest.
+// inspect returns the description of a file, without its digest.
 func inspect(name string, data []byte) (step.Part, error) {
 	f := formatOf(data)
 	if f == nil {
@@ -151,8 +151,7 @@ func (e *PixelsError) Error() string {
 type FormatError struct {
 	// Found is the format of the file.
 	Found string
-	// IsText is false if the file is an image of another format, of which a reader of text
-	// sees nothing.
+	// IsText is false if the file is an image of an unsupported format, which cannot be read as text.
 	IsText bool
 }
 

@@ -26,8 +26,7 @@ type Store struct {
 	memory map[string][]byte
 }
 
-// Open opens the files in a directory, which is made if it is not there; empty: they are kept in
-// memory.
+// Open opens the files in a directory, which is created if necessary; empty: they are kept in memory.
 func Open(dir string) (*Store, error) {
 	s := &Store{dir: dir, memory: map[string][]byte{}}
 	if dir == "" {
@@ -55,8 +54,8 @@ func (*FullError) Error() string {
 	return fmt.Sprintf("the Run keeps %d MiB of images and documents already, and no more", MaxStored>>20)
 }
 
-// Add keeps a file and returns a part that shows it. After it returns, the file is there even if
-// the machine fails. The errors say what is wrong with the file and what to do.
+// Add stores a file and returns a part that shows it. After it returns, the file survives a failure of the machine.
+// Errors describe what is wrong with the file and what to do.
 func (s *Store) Add(name string, data []byte) (step.Part, error) {
 	part, err := inspect(name, data)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package callreport collects what the runner's own parts report of a call beside its result. A
-// Report travels in the context of the call: layers and tools of other modules can neither make
-// its entries nor lose them with a result that they replace.
+// Package callreport collects what the runner's own parts report about a call in addition to its result. A Report is in
+// the context of the call: layers and tools of other modules can neither forge its entries nor lose them by replacing
+// the result.
 package callreport
 
 import (
@@ -11,9 +11,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// A Report is about one tool call, one answer of a model or the start of one session. A nil
-// Report has nothing. It is safe for concurrent use: a tool may return after its call was
-// given up.
+// A Report is about one tool call, one answer of a model or the start of one session. A nil Report is empty. It is safe
+// for concurrent use, because a tool may return after its timeout.
 type Report struct {
 	mu          sync.Mutex
 	hooks       []step.Hook
@@ -22,13 +21,13 @@ type Report struct {
 
 type key struct{}
 
-// New returns a context with a Report that has nothing yet. A call within a call has its own.
+// New returns a context with an empty Report. A call within a call has its own.
 func New(ctx context.Context) (context.Context, *Report) {
 	r := &Report{}
 	return context.WithValue(ctx, key{}, r), r
 }
 
-// AddHook reports what a hook did around the call.
+// AddHook reports what a hook did.
 func AddHook(ctx context.Context, h step.Hook) {
 	if r, ok := ctx.Value(key{}).(*Report); ok {
 		r.mu.Lock()

@@ -58,7 +58,7 @@ func (g Group) remove() {
 	}
 }
 
-// A hierarchy is what is mounted at the mount point of control groups.
+// A hierarchy is a hierarchy of control groups, by its version.
 type hierarchy struct {
 	root  string
 	write func(file, text string) error
@@ -147,7 +147,7 @@ func (h hierarchy) createUnified(l Limits) (Group, error) {
 	return g, nil
 }
 
-// text returns a limit as the kernel reads it, empty if there is none.
+// text returns a limit in the form for the kernel; empty if there is none.
 func text(n int64) string {
 	if n == 0 {
 		return ""
@@ -167,9 +167,9 @@ func child(parent string) (string, error) {
 // maxMoves is how often processes are moved, because each may start another meanwhile.
 const maxMoves = 20
 
-// delegate lets the children of the root have controllers. In a container the root is not
-// that of the machine, and the kernel refuses while processes are in it: they are moved
-// into a leaf. See https://docs.kernel.org/admin-guide/cgroup-v2.html#no-internal-process-constraint.
+// delegate enables controllers for the children of the root. In a container the root is not the machine's root group,
+// and the kernel refuses while processes are in it: they are moved into a leaf. See
+// https://docs.kernel.org/admin-guide/cgroup-v2.html#no-internal-process-constraint.
 func (h hierarchy) delegate(controllers []string) error {
 	want := "+" + strings.Join(controllers, " +")
 	var err error

@@ -13,7 +13,7 @@ const (
 	maxTrigger = 170_000
 	// fullPercent is how much of a window the input and the answer may take.
 	fullPercent = 85
-	// unknownWindow is assumed of a model that nothing is known of.
+	// unknownWindow is the window of an unknown model.
 	unknownWindow = 128_000
 )
 
@@ -29,10 +29,9 @@ func Trigger(window, maxOutput int64) int64 {
 	return min(maxTrigger, window/100*fullPercent+window%100*fullPercent/100-max(maxOutput, 0))
 }
 
-// Used returns how many tokens of the window a request takes: the usage that the provider
-// reported for the last answer in it, and an estimate of the steps after it. If nothing was
-// reported since the last compaction, or a report that cannot be true, all of it is an
-// estimate.
+// Used returns how many tokens of the window a request takes: the reported usage of the last answer in it, plus an
+// estimate of the steps after that. Everything is estimated if nothing was reported since the last compaction, or if a
+// report is implausible.
 func Used(req *model.Request) int64 {
 	first, last := reported(req.Steps)
 	if last < 0 || !isPlausible(req, first, last) {
@@ -61,12 +60,11 @@ func reported(steps []step.Step) (first, last int) {
 }
 
 const (
-	// leastPercent is how much of our estimate a provider must report to be believed. Text
-	// that its tokenizer takes for half as many tokens is rare; a server that reports only
-	// what its cache does not have reports less.
+	// leastPercent is how much of our estimate a provider must report for its report to count. Text with half as many
+	// tokens as we estimate is rare; a server that leaves out cached tokens reports less.
 	leastPercent = 50
-	// leastGrowthPercent is the same of what came between two reports, and minGrowth how
-	// many tokens that must be to be compared.
+	// leastGrowthPercent is the same for the growth between two reports, and minGrowth the smallest growth in tokens
+	// that is compared.
 	leastGrowthPercent = 33
 	minGrowth          = 500
 )
@@ -109,8 +107,8 @@ func leastInput(req *model.Request, answer int) int64 {
 	return size
 }
 
-// Exceeds reports whether a request, of which we estimate the size, does not fit a window
-// together with its answer, which may be shorter than maxOutput.
+// Exceeds reports whether a request of an estimated size does not fit the window together with its answer. The answer
+// may be shorter than maxOutput.
 func Exceeds(estimate, window, maxOutput int64) bool {
 	if window <= 0 {
 		window = unknownWindow
@@ -118,7 +116,7 @@ func Exceeds(estimate, window, maxOutput int64) bool {
 	return estimate > max(window-max(maxOutput, 0), window/100*fullPercent)
 }
 
-// TriggerBelow returns how many tokens may be used after a request of so many was refused.
+// TriggerBelow returns the trigger after a request of that size was refused.
 func TriggerBelow(refused int64) int64 { return refused * fullPercent / 100 }
 
 // The texts that replace removed content. They are part of recorded sessions: if one changes,
@@ -128,8 +126,7 @@ const (
 	summaryPrefix = "(The steps that were here are removed to make room. This is a summary of them, which you wrote yourself.)\n\n"
 )
 
-// SummaryPrompt asks the model, as the next user's message of a session, for
-// the summary that will stand for it.
+// SummaryPrompt asks the model for a summary, as the next message of the user. The summary then replaces the session.
 const SummaryPrompt = `The session is about to become too long. Everything between the first message and the last few steps will be removed and replaced by what you answer now. You, or another model, will go on from it and will know nothing else of what was removed. If there is an earlier summary, it is removed too: carry over what still matters.
 
 Answer with the summary only, as text. Do not call a tool, do not go on with the work and do not address anyone.
@@ -155,7 +152,7 @@ const (
 	clearedPercent = 70
 )
 
-// A Cut is what a compaction removes from the context.
+// A Cut is what a compaction removes or clears.
 type Cut struct {
 	// Through is the last step that is removed or cleared; the first user's step never is.
 	Through int64
@@ -163,9 +160,9 @@ type Cut struct {
 	Clear bool
 }
 
-// Plan returns what to remove from a session that uses so many tokens; trigger is how many it
-// may use. The first user's step and the last six stay, and calls stay with their results.
-// It returns false if there is nothing to remove.
+// Plan returns what to remove from a session that uses a number of tokens; trigger is the maximum. The first message of
+// the user and the last six steps stay, and calls stay together with their results. It returns false if there is
+// nothing to remove.
 func Plan(visible []step.Step, used, trigger int64) (Cut, bool) {
 	first, tail := bounds(visible)
 	head := visible[first:tail]
@@ -205,9 +202,9 @@ func PlanRefused(visible []step.Step, used, trigger int64) (Cut, bool) {
 	return cut, true
 }
 
-// PlanTighter returns what to remove from a session that is too long after what Plan removes:
-// everything before the last turn, or else the first half of that turn's results. Calls stay
-// with their results. It returns false if there is nothing to remove.
+// PlanTighter returns what to remove if a session is too long even after Plan: everything before the last turn, or
+// otherwise the first half of that turn's results. Calls stay together with their results. It returns false if there is
+// nothing to remove.
 func PlanTighter(visible []step.Step) (Cut, bool) {
 	first, last := leadingSteps(visible), len(visible)-1
 	for last > first && visible[last].Role != step.RoleAssistant {
@@ -302,8 +299,8 @@ func size(s *step.Step) int {
 	return n
 }
 
-// Apply returns a new session after a cut. Its steps have no Usage, because it describes
-// requests before the cut. The same cut again changes nothing.
+// Apply returns a new session after a cut. Its steps have no Usage, because that describes requests before the cut.
+// Applying the same cut again changes nothing.
 func Apply(visible []step.Step, c Cut, summary string) []step.Step {
 	if c.Clear {
 		return clearThrough(visible, c.Through)
@@ -349,9 +346,9 @@ var shrinkPercent = []int{0, 10, 20, 50, 100}
 // ShrinkLevels is how many levels Shrink has; the last takes every result.
 const ShrinkLevels = 5
 
-// Shrink returns a session with some tool results cleared, those in the middle first: 0, 10,
-// 20, 50 and 100 percent of them, from level 0 up. It is for a session that is too long even
-// to be summarized. It returns the session itself if there is nothing to clear.
+// Shrink returns a session with some tool results cleared, beginning in the middle: from level 0 up, 0, 10, 20, 50 and
+// 100 percent of them. It is for a session that is too long even to be summarized. It returns the same session if there
+// is nothing to clear.
 func Shrink(steps []step.Step, level int) []step.Step {
 	var results []int
 	for i := range steps {

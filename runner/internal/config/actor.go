@@ -18,18 +18,17 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// sessionOptions are what an agent gets for one session.
+// sessionOptions configure an agent for one session.
 type sessionOptions struct {
 	files  *files.Toolset
 	models []string
-	// fixed reports that models answer all turns, whatever the agent's routes for turns say.
+	// fixed reports that models answer all turns, without the agent's routes for turns.
 	fixed bool
-	// custom is what the factories of a custom runner made for it.
+	// custom has what the factories of a custom runner made for the session.
 	custom *custom
-	// values are bound to its instructions.
+	// values are inserted into the instructions.
 	values json.RawMessage
-	// validateOnly builds the agent only to find out whether that is possible: it has no
-	// values.
+	// validateOnly builds the agent only to find errors, without values.
 	validateOnly bool
 }
 
@@ -76,13 +75,12 @@ func (b *builder) actor(agent task.Agent, c sessionOptions) (*engine.Actor, erro
 	return a, nil
 }
 
-// paragraphs joins what there is.
+// paragraphs joins the paragraphs that are not empty.
 func paragraphs(all ...string) string {
 	return strings.Join(slices.DeleteFunc(all, func(p string) bool { return p == "" }), "\n\n")
 }
 
-// validateHooks reports a hook that names a tool that the agent does not have: it would
-// never be called.
+// validateHooks returns an error for a hook that names a tool that the agent does not have: it would never be called.
 func validateHooks(agent task.Agent, box *toolbox.Toolbox) error {
 	for _, h := range agent.Hooks {
 		for _, name := range h.Tools {
@@ -94,7 +92,7 @@ func validateHooks(agent task.Agent, box *toolbox.Toolbox) error {
 	return nil
 }
 
-// insteadOf says what to write in place of a tool that the agent does not have.
+// insteadOf returns what to write instead of a tool that the agent does not have.
 func insteadOf(box *toolbox.Toolbox, name string) string {
 	if is, was := task.Renamed(name); was {
 		if _, ok := box.Find(is); ok {
@@ -104,7 +102,7 @@ func insteadOf(box *toolbox.Toolbox, name string) string {
 	return "which the agent does not have; the model calls its tools " + called(box)
 }
 
-// called are the names of tools, for people.
+// called returns the names of the tools, for users.
 func called(box *toolbox.Toolbox) string {
 	var all []string
 	for _, s := range box.Specs() {
@@ -113,8 +111,7 @@ func called(box *toolbox.Toolbox) string {
 	return strings.Join(all, ", ")
 }
 
-// bound adds the layers that know the agent's tools: its hooks, and who repairs
-// arguments.
+// bound adds the layers that need the agent's tools: its hooks, and the layer that repairs arguments.
 func (b *builder) bound(agent task.Agent, box *toolbox.Toolbox, layers []middleware.Layer) ([]middleware.Layer, error) {
 	layers = slices.Clone(layers)
 	if err := validateHooks(agent, box); err != nil {
@@ -141,16 +138,16 @@ func (b *builder) bound(agent task.Agent, box *toolbox.Toolbox, layers []middlew
 	return layers, nil
 }
 
-// An input is what an agent is given to work on.
+// An input is the input of an agent.
 type input struct {
 	// prompt is its first user message.
 	prompt string
-	// values are bound to its instructions.
+	// values are inserted into the instructions.
 	values json.RawMessage
 }
 
-// inputOf returns the input of a Run with the defaults of its agent, and its prompt
-// with these values or, without a prompt, the values themselves.
+// inputOf returns the input of a Run, with the defaults of its agent. If the Run has no prompt, the values are the
+// prompt.
 func inputOf(t task.Task, agent task.Agent) (input, error) {
 	in := input{prompt: t.Prompt, values: t.Input}
 	if len(agent.InputSchema) == 0 {
@@ -176,8 +173,8 @@ func inputOf(t task.Task, agent task.Agent) (input, error) {
 	return in, nil
 }
 
-// withPrompt are the values of an agent that has no schema for them: a prompt, by
-// default that of the Run, beside what else there is.
+// withPrompt returns the values of an agent that has no schema for them: the given values and a prompt, by default the
+// prompt of the Run.
 func withPrompt(t task.Task) json.RawMessage {
 	values := map[string]json.RawMessage{}
 	if len(t.Input) > 0 && (json.Unmarshal(t.Input, &values) != nil || values == nil) {
@@ -190,8 +187,7 @@ func withPrompt(t task.Task) json.RawMessage {
 	return all
 }
 
-// promptIn is what values alone tell an agent: their prompt where they have
-// one, else all of them.
+// promptIn returns the prompt in values; if there is none, all values.
 func promptIn(values json.RawMessage) string {
 	var named struct {
 		Prompt string `json:"prompt"`
@@ -202,7 +198,7 @@ func promptIn(values json.RawMessage) string {
 	return string(values)
 }
 
-// instructed is an agent whose instructions have the values of its input.
+// instructed returns an agent with the values of its input in its instructions.
 func instructed(agent task.Agent, values json.RawMessage) (task.Agent, error) {
 	bound, err := inputtext.Bind(agent.Instructions, agent.InputSchema, values)
 	if err != nil {

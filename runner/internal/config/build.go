@@ -28,40 +28,38 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// Parts are what a task is built with.
+// Parts are the task and everything that Build needs to build it.
 type Parts struct {
 	Task     task.Task
 	Snapshot task.Snapshot
 	// Place is where the agent works, for messages.
 	Place place.Place
-	// Workspace is what the file tools see below /workspace.
+	// Workspace has the files below /workspace.
 	Workspace backend.Driver
-	// State is the directory of the journal, which also keeps what the session
-	// has beside the workspace; empty: that is kept in memory.
+	// State is the directory of the journal and of the session's files outside of the workspace; empty: those files are
+	// kept in memory.
 	State string
-	// Key says how a key of a Secret is read, each time anew.
+	// Key returns a function that reads the current value of a key of a Secret.
 	Key func(task.SecretKey) func() (string, error)
-	// Missing says what the workspace does not have of its repository.
+	// Missing describes what the workspace does not have of its repository.
 	Missing []string
-	// Sandbox is where commands run; nil: there is none here. Server is where the
-	// MCP server of a Toolset runs that has a container of its own; nil: there are
-	// none.
+	// Sandbox runs commands; nil: there is none. Server returns the sandbox of a Toolset's MCP server that has its own
+	// container; nil: there are none.
 	Sandbox sandbox.Sandbox
-	// Network finds out whether NetworkPolicies close ports to this pod; nil: it has none.
+	// Network finds out whether NetworkPolicies are enforced for this pod; nil: the pod has none.
 	Network func(context.Context) networkcheck.Finding
-	// CommandDir is the path of the workspace for commands; empty: /workspace.
+	// CommandDir is the directory where commands find the workspace; empty: /workspace.
 	CommandDir string
 	Server     func(toolset string) sandbox.Sandbox
-	// Learn is called with secrets that were not known before, Log with what users may want
-	// to know. Both may be nil.
+	// Learn is called with each secret when it is first read, Log with messages for users. Both may be nil.
 	Learn func(redact.Secret)
 	Log   func(text string)
-	// Redact removes secrets from what hooks receive; nil: there are none.
+	// Redact removes secrets from the requests to hooks; nil: there are none.
 	Redact func(string) string
 	Now    func() time.Time
 }
 
-// key is how a key is read; nil where none is named.
+// key returns the function that reads a key; nil: no key is named.
 func (p Parts) key(k task.SecretKey) registry.KeyFunc {
 	if k.Secret == "" {
 		return nil
@@ -69,24 +67,22 @@ func (p Parts) key(k task.SecretKey) registry.KeyFunc {
 	return p.Key(k)
 }
 
-// Built is what follows from a task.
+// Built is the result of Build.
 type Built struct {
-	// Engine still lacks what belongs to the place where it runs: the journal,
-	// the events, the reporter, the signals, the clock.
+	// Engine lacks what depends on where it runs: journal, events, reporter, signals and clock.
 	Engine engine.Config
-	// Files know which files the Run changed.
+	// Files knows which files the Run changed.
 	Files *files.Toolset
-	// Sessions is where sessions are copied to.
+	// Sessions is the store to which sessions are copied.
 	Sessions session.Store
-	// SandboxTools are what the agents share beside files. They are to be closed, though
-	// the rest could not be built.
+	// SandboxTools are the tools that agents share. They must be closed, also after an error of Build.
 	SandboxTools *SandboxTools
 
 	opened *opened
 }
 
-// Close closes what the factories of a custom runner made, the last made first, until ctx
-// ends. It is to be called though the rest could not be built.
+// Close closes what the factories of a custom runner made, in reverse order, until ctx ends. It must be called also
+// after an error of Build.
 func (b Built) Close(ctx context.Context) error {
 	if b.opened == nil {
 		return nil
@@ -94,9 +90,8 @@ func (b Built) Close(ctx context.Context) error {
 	return b.opened.close(ctx)
 }
 
-// Build makes what follows from the task. What cannot work is a *task.EndError
-// with the reason Misconfigured: for every agent of the Run, not only when it is
-// called.
+// Build builds a task. Settings that cannot work are a *task.EndError with the reason Misconfigured, for all agents of
+// the Run, before one is called.
 func (r *Registry) Build(ctx context.Context, p Parts) (Built, error) {
 	b, err := r.builder(ctx, p)
 	failed := Built{SandboxTools: b.sandboxTools, opened: b.opened}
@@ -135,7 +130,7 @@ func (r *Registry) Build(ctx context.Context, p Parts) (Built, error) {
 	}, nil
 }
 
-// attachmentsDir is where the images of the Run are kept; empty: in memory.
+// attachmentsDir is the directory for the images of the Run; empty: they are kept in memory.
 func (p Parts) attachmentsDir() string {
 	if p.State == "" {
 		return ""
@@ -194,8 +189,8 @@ func (r *Registry) builder(ctx context.Context, p Parts) (*builder, error) {
 	return b, err
 }
 
-// validateAgents makes every agent once, so that an error in one is known before a model
-// is asked. What factories of a custom runner made for it is used by its first session.
+// validateAgents makes every agent once, so that errors are known before a model is asked. The first session of an
+// agent uses what factories of a custom runner made here.
 func (b *builder) validateAgents(ctx context.Context) error {
 	for _, a := range b.agents {
 		made, err := b.makeCustom(ctx, a, b.opened)
@@ -210,8 +205,8 @@ func (b *builder) validateAgents(ctx context.Context) error {
 	return nil
 }
 
-// child makes the agent of a session that a call opens. One that calls itself,
-// by the tool task, may have another Model for that.
+// child makes the agent of a session that a call opens. If an agent calls itself, by the tool Task, that session may
+// have another Model.
 func (b *builder) child(ctx context.Context, d engine.Delegation) (*engine.Actor, error) {
 	agent, ok := b.agents[d.Agent]
 	if !ok {
@@ -234,8 +229,7 @@ func (b *builder) child(ctx context.Context, d engine.Delegation) (*engine.Actor
 	return actor, nil
 }
 
-// valuesOf are the values that a piece of work binds to the instructions of who
-// does it.
+// valuesOf returns the values that a delegation inserts into the instructions of its agent.
 func valuesOf(d tool.Delegation) json.RawMessage {
 	if len(d.Input) > 0 {
 		return d.Input
@@ -244,7 +238,7 @@ func valuesOf(d tool.Delegation) json.RawMessage {
 	return values
 }
 
-// misconfigured is an end that only a change of the user's objects avoids.
+// misconfigured returns an error that only a change of the user's objects removes.
 func misconfigured(format string, args ...any) error {
 	return task.End(task.ReasonMisconfigured, format, args...)
 }
@@ -258,15 +252,14 @@ type opened struct {
 	all []resource
 }
 
-// A resource is closed once. what names it in messages.
+// A resource is closed once. Its field what names it in messages.
 type resource struct {
 	what  string
 	of    any
 	close func() error
 }
 
-// add adds what a factory made, if it is an [io.Closer]; nil is none. A value that several
-// calls of factories returned is added once.
+// add adds a value of a factory if it is an [io.Closer]. A value that several factories returned is added once.
 func (o *opened) add(what string, made any) {
 	c, ok := made.(io.Closer)
 	if !ok {
@@ -284,7 +277,7 @@ func (o *opened) add(what string, made any) {
 	o.all = append(o.all, r)
 }
 
-// has reports whether a value was added, also to the parent.
+// has reports whether a value was added here or to the parent.
 func (o *opened) has(made any) bool {
 	if o.parent != nil && o.parent.has(made) {
 		return true
@@ -294,7 +287,7 @@ func (o *opened) has(made any) bool {
 	return slices.ContainsFunc(o.all, func(r resource) bool { return r.of == made })
 }
 
-// addTools adds what tools hold.
+// addTools adds the closers of tools.
 func (o *opened) addTools(tools []tool.Tool) {
 	for _, t := range tools {
 		o.add("the tool "+t.Name, t.Closer)
@@ -333,7 +326,7 @@ func (o *opened) close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// closeSafely makes an error of a panic.
+// closeSafely closes the resource. A panic becomes an error.
 func (r resource) closeSafely() (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -1,8 +1,5 @@
-// Package config makes a session of a task: the only package of the runner
-// that knows all the others.
-//
-// Read checks what the operator sent, a Registry holds the drivers of models
-// and the tools that an Agent may name, Build puts together what the engine
-// needs. Whatever cannot work is found here, before anything begins, and said
-// in terms of the user's own objects.
+// Package config builds a session from a task. It is the only package of the runner that imports all others. Read
+// checks what the operator sent, a Registry holds the drivers of models and the tools that an Agent may name, and Build
+// makes what the engine needs. Errors in settings are found here, before anything starts, and are described in terms of
+// the user's objects.
 package config

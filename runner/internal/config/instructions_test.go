@@ -34,8 +34,8 @@ type fakeServer struct {
 	output chan sandbox.Chunk
 }
 
-func (p *fakeServer) serve(in io.Reader, instructions string) {
-	defer close(p.output)
+func (f *fakeServer) serve(in io.Reader, instructions string) {
+	defer close(f.output)
 	for lines := bufio.NewScanner(in); lines.Scan(); {
 		var request struct {
 			ID     json.RawMessage `json:"id"`
@@ -48,13 +48,13 @@ func (p *fakeServer) serve(in io.Reader, instructions string) {
 		if request.Method == "initialize" {
 			answer = fmt.Sprintf(`"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"x","version":"1"},"instructions":%q}`, instructions)
 		}
-		p.output <- sandbox.Chunk{Stream: sandbox.Stdout, Data: []byte(`{"jsonrpc":"2.0","id":` + string(request.ID) + `,` + answer + "}\n")}
+		f.output <- sandbox.Chunk{Stream: sandbox.Stdout, Data: []byte(`{"jsonrpc":"2.0","id":` + string(request.ID) + `,` + answer + "}\n")}
 	}
 }
 
-func (p *fakeServer) Stdin() io.WriteCloser        { return p.stdin }
-func (p *fakeServer) Output() <-chan sandbox.Chunk { return p.output }
-func (p *fakeServer) Kill() error                  { return p.stdin.Close() }
+func (f *fakeServer) Stdin() io.WriteCloser        { return f.stdin }
+func (f *fakeServer) Output() <-chan sandbox.Chunk { return f.output }
+func (f *fakeServer) Kill() error                  { return f.stdin.Close() }
 func (*fakeServer) Wait(context.Context) (sandbox.Exit, error) {
 	return sandbox.Exit{}, nil
 }

@@ -25,11 +25,11 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// providerCustom is whose Models name a driver.
+// providerCustom is the provider whose Models name a driver.
 const providerCustom = "Custom"
 
-// models are the Models of a snapshot, each made once, and the routers over
-// them: sessions share both, so that what one finds out spares the others.
+// models are the Models of a snapshot, each made once, and their routers. Sessions share both, so that what one session
+// learns about a Model applies to all.
 type models struct {
 	specs   map[string]task.Model
 	targets map[string]router.Target
@@ -38,7 +38,7 @@ type models struct {
 	routers map[string]engine.Model
 }
 
-// models makes the Models of a snapshot.
+// makeModels makes the Models of a snapshot.
 func (r *Registry) makeModels(ctx context.Context, p Parts, o *opened) (*models, error) {
 	m := &models{specs: map[string]task.Model{}, targets: map[string]router.Target{}, routers: map[string]engine.Model{}}
 	for _, spec := range p.Snapshot.Models {
@@ -51,7 +51,7 @@ func (r *Registry) makeModels(ctx context.Context, p Parts, o *opened) (*models,
 	return m, nil
 }
 
-// target is one Model: priced by the try, tried again, and with its bounds.
+// target makes one Model with its layers: price, retries, and its bounds.
 func (r *Registry) target(ctx context.Context, p Parts, spec task.Model, o *opened) (router.Target, error) {
 	if p.Task.Limits.CostMicroUSD > 0 && spec.Prices == nil {
 		return router.Target{}, misconfigured("Model %s has no prices, so %s cannot be held; set %s", spec.Name, p.Place.Limit("cost"), p.Place.TheModel("prices"))
@@ -77,7 +77,7 @@ func (r *Registry) target(ctx context.Context, p Parts, spec task.Model, o *open
 	return t, nil
 }
 
-// driver is who speaks to a Model.
+// driver returns the factory for a Model.
 func (r *Registry) driver(spec task.Model) (registry.ModelFactory, error) {
 	if spec.Provider == providerCustom {
 		if f, ok := r.drivers[spec.Driver]; ok {
@@ -99,8 +99,7 @@ func credential(at place.Place, k task.SecretKey) string {
 	return at.Key(k)
 }
 
-// route is a Model and its fallbacks as the loop asks them, with an agent's
-// parameters over their own.
+// route returns a Model with its fallbacks. The agent's parameters override those of each Model.
 func (m *models) route(agent task.Agent, names []string) (engine.Model, error) {
 	id := agent.Name + "\x00" + strings.Join(names, "\x00")
 	m.mu.Lock()
@@ -128,7 +127,7 @@ func (m *models) route(agent task.Agent, names []string) (engine.Model, error) {
 	return made, nil
 }
 
-// price puts the price of a Model at the time of the request on usage that the loop estimated itself.
+// price prices usage that the loop estimated itself, with the prices at the time of the request.
 func (m *models) price(name string, u step.Usage, at time.Time) step.Usage {
 	if p := m.specs[name].Prices; p != nil {
 		return price.Of(u, price.At(*p, at))
@@ -136,7 +135,7 @@ func (m *models) price(name string, u step.Usage, at time.Time) step.Usage {
 	return u
 }
 
-// modelsOf are the Models of an agent: its own, or the first of the snapshot.
+// modelsOf returns the Models of an agent: its own, or the first of the snapshot.
 func modelsOf(s task.Snapshot, agent task.Agent) []string {
 	if len(agent.Models) > 0 {
 		return agent.Models
@@ -179,9 +178,9 @@ func newOpenAI(_ context.Context, s registry.ModelSpec) (model.Model, error) {
 	})
 }
 
-// apiOf returns the API of a Model of OpenAI or Azure that names none: Responses for OpenAI at its own
-// endpoint, and for its models that reason at Azure. What names chat completions keeps them: an
-// address or a version of that API, and fields that are merged into its requests.
+// apiOf returns the API of a Model of OpenAI or Azure that sets none: Responses for OpenAI at its own endpoint, and for
+// reasoning models at Azure. Models that already depend on chat completions keep that API: by an endpoint or a version
+// of it, or by fields that are merged into its requests.
 func apiOf(m task.Model) string {
 	u, err := url.Parse(m.Endpoint)
 	if m.API != "" || err != nil || m.APIVersion != "" || u.Query().Has("api-version") || len(m.Params.Extra) > 0 ||
@@ -195,8 +194,8 @@ func apiOf(m task.Model) string {
 	return ""
 }
 
-// withAPI returns a Model as the agents of a Run use it: the fields that one of them merges into requests
-// are those of chat completions, as the Model's own are.
+// withAPI returns a Model with the API that the agents of a Run use. If any of them merges fields into requests, that
+// is chat completions, as for fields of the Model itself.
 func withAPI(m task.Model, s task.Snapshot) task.Model {
 	merges := func(a task.Agent) bool { return len(a.Params.Extra) > 0 }
 	if m.API == "" && (m.Provider == openai.ProviderOpenAI || m.Provider == openai.ProviderAzure) && slices.ContainsFunc(append(slices.Clip(s.Agents), s.Agent), merges) {
@@ -205,7 +204,7 @@ func withAPI(m task.Model, s task.Snapshot) task.Model {
 	return m
 }
 
-// isReasoning reports whether a model of OpenAI reasons, by its name.
+// isReasoning reports, by its name, whether a model of OpenAI reasons.
 func isReasoning(name string) bool {
 	generation, isGPT := strings.CutPrefix(name, "gpt-")
 	series, isO := strings.CutPrefix(name, "o")
@@ -221,7 +220,7 @@ func newAnthropic(_ context.Context, s registry.ModelSpec) (model.Model, error) 
 	})
 }
 
-// turnRoutes compiles the routes of an agent for turns. A session whose models answer all turns has none.
+// turnRoutes compiles the routes of an agent for turns. A session with fixed models has none.
 func (b *builder) turnRoutes(agent task.Agent, c sessionOptions) ([]engine.Route, error) {
 	if c.fixed {
 		return nil, nil
@@ -245,7 +244,7 @@ func (b *builder) turnRoutes(agent task.Agent, c sessionOptions) ([]engine.Route
 	return routes, nil
 }
 
-// applies evaluates a condition for the engine.
+// applies returns a function that evaluates a condition for the engine.
 func applies(c *turnroute.Condition) func(context.Context, engine.RouteTurn) (bool, error) {
 	return func(ctx context.Context, t engine.RouteTurn) (bool, error) {
 		return c.Holds(ctx, turnroute.Turn{Number: t.Number, EstimatedTokens: t.EstimatedTokens, Left: turnroute.Left(t.Left)})

@@ -27,18 +27,17 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// places are what the file tools see of a Run, put together.
+// places are the mounted directories of a Run.
 type places struct {
 	files    *backend.Backend // all of them
 	paths    []string         // sorted
 	results  *backend.Backend // what the model may only read
 	memories *backend.Backend
-	// lost is what an earlier attempt had and this one has not.
+	// lost are the directories that an earlier attempt had and this one does not have.
 	lost []string
 }
 
-// placesOf mounts the workspace, what the session keeps beside it, and what a
-// runner was built with.
+// placesOf mounts the workspace, the session's own directories, and those of a custom runner.
 func (r *Registry) placesOf(ctx context.Context, p Parts, o *opened) (places, error) {
 	lost := p.lost("memories")
 	scratch, err := p.kept("tmp")
@@ -81,7 +80,7 @@ func (r *Registry) placesOf(ctx context.Context, p Parts, o *opened) (places, er
 	return made, nil
 }
 
-// whatFor says what our places are for.
+// whatFor describes the purpose of the built-in places.
 var whatFor = map[string]string{
 	task.Workspace: "the files of the work; relative paths begin here",
 	task.Scratch:   "your own scratch files, gone when the work ends",
@@ -89,7 +88,7 @@ var whatFor = map[string]string{
 	task.Memories:  "notes to keep; the tool Recall searches them, where you have it",
 }
 
-// described tells an agent with file tools what it sees; another nothing.
+// described describes the places to an agent with file tools. For other agents it is empty.
 func (p places) described(agent task.Agent) string {
 	if !slices.ContainsFunc(agent.Tools, func(t task.Tool) bool { return t.Builtin == task.BuiltinFiles }) {
 		return ""
@@ -111,7 +110,7 @@ func (p places) described(agent task.Agent) string {
 	return strings.Join(lines, "\n")
 }
 
-// missing tells an agent that sees the workspace what is not in it.
+// missing describes to an agent with file tools what the workspace lacks.
 func (p Parts) missing(agent task.Agent) string {
 	sees := slices.ContainsFunc(agent.Tools, func(t task.Tool) bool {
 		return t.Builtin == task.BuiltinFiles || task.Builtins[t.Builtin].Sandbox
@@ -123,8 +122,8 @@ func (p Parts) missing(agent task.Agent) string {
 		"\nDo not rely on what is missing, and say so where it matters. Changes to files of Git LFS and below submodules are not published."
 }
 
-// lost reports whether an earlier attempt of the session kept its files without a
-// directory of that name: an earlier version had it in memory, or it was removed.
+// lost reports whether an earlier attempt of the session had no directory of that name: an earlier version kept it in
+// memory, or it was removed.
 func (p Parts) lost(name string) bool {
 	if p.State == "" {
 		return false
@@ -134,8 +133,8 @@ func (p Parts) lost(name string) bool {
 	return err == nil && errors.Is(gone, fs.ErrNotExist)
 }
 
-// kept is a directory of the session's own beside the journal, or, where there
-// is none, files that are gone with the process.
+// kept returns the driver of one of the session's own directories beside the journal or, without a state directory, in
+// memory.
 func (p Parts) kept(name string) (backend.Driver, error) {
 	if p.State == "" {
 		return state.New(state.Options{Now: p.Now}), nil
@@ -147,8 +146,8 @@ func (p Parts) kept(name string) (backend.Driver, error) {
 	return state.Open(dir, state.Options{Now: p.Now})
 }
 
-// pagers are the tools that bound their results themselves. What reads parts of
-// files must be able to read parts of what was put aside.
+// pagers are the tools that bound their results themselves. Their results are never offloaded, because they read parts
+// of offloaded results.
 var pagers = []string{files.NameRead, files.NameLs, files.NameGlob, files.NameGrep, files.NameEdit, files.NameWrite}
 
 const (
@@ -156,9 +155,9 @@ const (
 	leastEvicted  = 4 << 10 // what a preview may have itself
 )
 
-// offloader puts large results where the model may read them in parts. Large is
-// what has more than an eighth of the smallest window: the last few results of
-// a session are never hidden, and must fit.
+// offloader returns the function that stores large results in files, which the model can read in parts. A result is
+// large if it takes more than an eighth of the smallest window: compaction never hides the last results of a session,
+// so several of them must fit.
 func (b *builder) offloader() func(ctx context.Context, call step.Call, text string) string {
 	bytes := int64(offload.DefaultBytes)
 	for _, t := range b.models.targets {
@@ -174,9 +173,9 @@ func (b *builder) offloader() func(ctx context.Context, call step.Call, text str
 	return e.Text
 }
 
-// promptBuilder returns the function that adds the AGENTS.md of the workspace to the prompt of the Run's own
-// session, if the policy lets the agent read it. A Run does not fail for want of
-// that file: the log says why it is left out.
+// promptBuilder returns the function that adds the AGENTS.md of the workspace to the prompt of the Run's own session,
+// if the policy lets the agent read it. If the file cannot be read, the Run continues without it, and the log has the
+// cause.
 func (b *builder) promptBuilder() func(ctx context.Context, prompt string, allows engine.Allows) string {
 	if b.Snapshot.Agent.IgnoreInstructions {
 		return nil
@@ -195,7 +194,7 @@ func (b *builder) promptBuilder() func(ctx context.Context, prompt string, allow
 	}
 }
 
-// logLeftOut logs why the agent is not shown the AGENTS.md of the workspace.
+// logLeftOut logs why the AGENTS.md of the workspace is left out.
 func (b *builder) logLeftOut(err error) {
 	if b.Log == nil {
 		return
@@ -210,8 +209,7 @@ func (b *builder) logLeftOut(err error) {
 	b.Log(agentsmd.Name + " of the workspace is not shown to the agent: " + why + ".")
 }
 
-// loadFile reads an image or a document below the workspace that a user shows the agent, if the
-// policy lets the agent read it.
+// loadFile reads an image or a document of the workspace that a user attached, if the policy lets the agent read it.
 func (b *builder) loadFile(ctx context.Context, name string, allows engine.Allows) (tool.File, error) {
 	args, err := b.files.Canonical(ctx, path.Join(task.Workspace, name))
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// A governor has the policy of an agent decide on its calls.
+// A governor applies the policy of an agent to its calls.
 type governor struct {
 	policy    *policy.Policy
 	run       policy.Run
@@ -27,8 +27,8 @@ type governor struct {
 	approvers map[string]task.Approvers // by rule
 }
 
-// policyOf compiles the policy of an agent and, behind it, the approvals of its
-// tools; nil where there is neither. names are those of the tools of each entry.
+// policyOf compiles the policy of an agent, followed by the approvals of its tools; nil: it has neither. names are the
+// names of the tools of each entry.
 func (b *builder) policyOf(agent task.Agent, names [][]string) (toolcall.Policy, error) {
 	g := governor{
 		run:       policy.Run{Namespace: b.Task.Run.Namespace, Name: b.Task.Run.Name, User: b.Task.User, Labels: b.Task.Labels},
@@ -69,7 +69,7 @@ func (b *builder) policyOf(agent task.Agent, names [][]string) (toolcall.Policy,
 	return g, nil
 }
 
-// toolNames are the names of the tools of all agents: a policy is about those that its agent calls, too.
+// toolNames returns the names of the tools of all agents: a policy also applies to the agents that its agent calls.
 func (b *builder) toolNames(called [][]string) []string {
 	all := slices.Concat(called...)
 	for _, a := range append([]task.Agent{b.Snapshot.Agent}, b.Snapshot.Agents...) {
@@ -81,8 +81,8 @@ func (b *builder) toolNames(called [][]string) []string {
 	return all
 }
 
-// subject is what the approval of an entry of spec.tools is named after: the Toolset, or the
-// tool that the model calls. A builtin of several tools gives its own name.
+// subject returns the name for the approval of an entry of spec.tools: the Toolset, or the tool as the model calls it.
+// An entry with several built-in tools has its own name.
 func subject(t task.Tool, called []string) string {
 	switch {
 	case t.Toolset != "":
@@ -93,7 +93,7 @@ func subject(t task.Tool, called []string) string {
 	return called[0]
 }
 
-// dialect is the language of the shell of an image.
+// dialect returns the language of the shell of an image.
 func dialect(program string) policyshell.Dialect {
 	if strings.HasPrefix(path.Base(program), "bash") {
 		return policyshell.Bash
@@ -123,9 +123,8 @@ func (g governor) Decide(ctx context.Context, c step.Call, by step.Scope) toolca
 	return toolcall.PolicyResult{Answer: toolcall.Answer(v.Answer), Rule: v.Rule, Reason: reason, Approvers: g.approvers[v.Rule], Once: v.Failed}
 }
 
-// requireConfinement refuses a sandbox whose confinement is not complete. The sandbox cannot
-// try NetworkPolicies, so this waits until the runner has shown that they are enforced, and then
-// sets Network to Enforced.
+// requireConfinement refuses a sandbox whose confinement is not complete. The sandbox cannot test NetworkPolicies, so
+// the runner must do so first; then this sets Network to Enforced.
 func (b *builder) requireConfinement(ctx context.Context, c *sandbox.Confinement) error {
 	const required = "sandbox.confinement is Required, but "
 	if c.Process != sandbox.Enforced || c.Files != sandbox.Enforced || c.Network == sandbox.Unenforced {

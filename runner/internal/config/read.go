@@ -20,9 +20,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// Read makes a Task and its Snapshot of what the operator sent. It refuses
-// what this runner does not know and a Snapshot that is not the one the Task
-// names.
+// Read decodes the Task and the Snapshot that the operator sent. It refuses unknown fields and versions, and a Snapshot
+// that is not the one of the Task.
 func Read(taskJSON, snapshotJSON []byte) (task.Task, task.Snapshot, error) {
 	var t task.Task
 	var s task.Snapshot
@@ -44,7 +43,7 @@ func Read(taskJSON, snapshotJSON []byte) (task.Task, task.Snapshot, error) {
 	return t, s, check(t, s)
 }
 
-// Decode reads one JSON value that has no field that is not in v.
+// Decode decodes one JSON value into v. It refuses fields that v does not have.
 func Decode(data []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
@@ -64,7 +63,7 @@ func checkVersion(v, newest int) error {
 	return nil
 }
 
-// check holds a task to what every other part of the runner takes for granted.
+// check validates a task for all other parts of the runner.
 func check(t task.Task, s task.Snapshot) error {
 	switch {
 	case t.Run.UID == "" || t.Run.Name == "":
@@ -87,7 +86,7 @@ func check(t task.Task, s task.Snapshot) error {
 	return nil
 }
 
-// maxSeconds is a hundred years: a time.Duration holds less than three times that.
+// maxSeconds is a hundred years: a time.Duration holds less than three times as much.
 const maxSeconds = 100 * 365 * 24 * 60 * 60
 
 // checkLimits refuses limits that no Run can reach, or that every Run has reached.
@@ -106,8 +105,7 @@ func checkLimits(l task.Limits) error {
 	return nil
 }
 
-// Secrets are the keys that a snapshot names, each once, the first Model's
-// first.
+// Secrets returns the keys that a snapshot names, each once, beginning with those of the first Model.
 func Secrets(s task.Snapshot) []task.SecretKey {
 	var all []task.SecretKey
 	add := func(k task.SecretKey) {
@@ -134,15 +132,14 @@ func Secrets(s task.Snapshot) []task.SecretKey {
 	return all
 }
 
-// A missing key is waited for, because Secrets are often applied a moment
-// after what needs them; but not for long: the kubelet looks for a new key of a
-// mounted Secret about once a minute, and a new pod sees it at once.
+// The runner waits for a missing key, because Secrets are often created shortly after the objects that need them. It
+// does not wait long: the kubelet updates a mounted Secret about once a minute, and a new pod gets the key at once.
 const (
 	keyTimeout = 15 * time.Second
 	keyPoll    = 500 * time.Millisecond
 )
 
-// KeyFile reads a key from a file, each time anew.
+// KeyFile returns a function that reads a key from a file at each call.
 func KeyFile(path string) func() (string, error) {
 	return func() (string, error) {
 		data, err := os.ReadFile(path)
@@ -153,8 +150,8 @@ func KeyFile(path string) func() (string, error) {
 	}
 }
 
-// MountedKey reads a key of a Secret that is mounted below dir, each time anew. While the Secret or
-// the key is missing, the error, an [os.ErrNotExist], says how to add it.
+// MountedKey returns a function that reads a key of a Secret mounted below dir, at each call. While the Secret or the
+// key is missing, its error is an [os.ErrNotExist] and explains how to add the key.
 func MountedKey(dir string, k task.SecretKey) func() (string, error) {
 	read := KeyFile(filepath.Join(dir, k.Secret, k.Key))
 	return func() (string, error) {
@@ -176,8 +173,8 @@ func (e *missingKeyError) Error() string {
 // Is reports whether target is [os.ErrNotExist].
 func (*missingKeyError) Is(target error) bool { return target == os.ErrNotExist }
 
-// AwaitKeys waits until each of the keys can be read, and returns them as the
-// secrets that they are. at says where the agent works.
+// AwaitKeys waits until each of the keys can be read, and returns their values as secrets. The place of the agent is
+// for messages.
 func AwaitKeys(ctx context.Context, at place.Place, keys []task.SecretKey, namespace string, read func(task.SecretKey) func() (string, error)) ([]redact.Secret, error) {
 	ctx, cancel := context.WithTimeout(ctx, keyTimeout)
 	defer cancel()
@@ -200,7 +197,7 @@ func AwaitKeys(ctx context.Context, at place.Place, keys []task.SecretKey, names
 	return secrets, nil
 }
 
-// keysMissing ends an attempt whose Secrets lack keys, and names all of them.
+// keysMissing returns the error that ends an attempt whose Secrets lack keys. It names all of them.
 func keysMissing(at place.Place, keys []task.SecretKey, namespace string) error {
 	k := keys[0]
 	switch at {
@@ -250,9 +247,8 @@ func await(ctx context.Context, name string, read func() (string, error)) (strin
 	}
 }
 
-// withPortableSchemas returns tools whose schemas all providers accept: calls are validated with
-// these, too. A provider refuses a whole request for the schema of one tool, even if the model
-// never calls it.
+// withPortableSchemas returns tools with schemas that all providers accept. Calls are validated against these schemas.
+// A provider refuses a whole request because of the schema of one tool, even if the model never calls it.
 func withPortableSchemas(tools []tool.Tool) []tool.Tool {
 	all := slices.Clone(tools)
 	for i, t := range all {

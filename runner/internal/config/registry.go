@@ -27,8 +27,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// A Registry has the factories of everything that a task may name: those that a custom
-// runner adds, beside the built-in providers and tools.
+// A Registry has the factories of everything that a task may name: those of built-in providers and tools, and those of
+// a custom runner.
 type Registry struct {
 	drivers   map[string]registry.ModelFactory
 	customs   map[string]registry.ToolFactory
@@ -38,7 +38,7 @@ type Registry struct {
 	store     registry.StoreFactory
 }
 
-// NewRegistry returns a Registry with the built-in providers and tools alone.
+// NewRegistry returns a Registry with only the built-in providers and tools.
 func NewRegistry() *Registry {
 	return &Registry{
 		drivers:  map[string]registry.ModelFactory{},
@@ -104,8 +104,7 @@ func (r *Registry) Tools() []string { return slices.Sorted(maps.Keys(r.customs))
 // Listeners returns the listeners in the order in which they were added.
 func (r *Registry) Listeners() []registry.Listener { return r.listeners }
 
-// add adds a factory, a function, under a name that nothing else has. option is the option of package
-// runner that adds it.
+// add adds a factory under a name that is still free. option is the option of package runner that adds it.
 func add[F any](all map[string]F, option, name string, f F) error {
 	if name == "" {
 		return fmt.Errorf("runner.%s: the name is empty", option)
@@ -129,12 +128,12 @@ func names[V any](m map[string]V) string {
 type custom struct {
 	layers []middleware.Layer
 	tools  map[int][]tool.Tool // by index of the entry in the Agent's tools
-	// opened is what of it is closed with the session.
+	// opened has the values that are closed with the session.
 	opened *opened
 }
 
-// makeCustom calls the factories of the layers and of the custom tools of an agent. What
-// they made is closed with opened, also if an error is returned.
+// makeCustom calls the factories of the layers and of the custom tools of an agent. opened closes what they made, also
+// after an error.
 func (b *builder) makeCustom(ctx context.Context, agent task.Agent, opened *opened) (*custom, error) {
 	made := &custom{tools: map[int][]tool.Tool{}, opened: opened}
 	for _, factory := range b.registry.layers {
@@ -192,11 +191,10 @@ func (b *builder) toolSpec(agent task.Agent, entry task.Tool) registry.ToolSpec 
 	return registry.ToolSpec{Entry: entry, Agent: agent, Run: b.Task.Run, User: b.Task.User, Key: b.key(entry.SecretKey)}
 }
 
-// customOf returns what the factories made when the agent was validated, for its first
-// session, and calls them for each later one. The first is closed at the end of the
-// attempt: a factory that returns the same value each time has it in use until then. What
-// is made later is closed with its session, so that an attempt with many sessions does not
-// hold all of it.
+// customOf returns what factories made for a session of an agent. The first session gets what validation made; that is
+// closed at the end of the attempt, because a factory may return the same value again. Later sessions call the
+// factories again and close the results with the session, so that an attempt with many sessions does not accumulate
+// them.
 func (b *builder) customOf(ctx context.Context, agent task.Agent) (*custom, error) {
 	b.mu.Lock()
 	spare := b.spare[agent.Name]
@@ -214,7 +212,7 @@ func (b *builder) customOf(ctx context.Context, agent task.Agent) (*custom, erro
 	return made, nil
 }
 
-// closeFor bounds the closing of what factories made for one session.
+// closeFor bounds how long closing takes for one session.
 const closeFor = 3 * time.Second
 
 // closeSession closes what factories made for one session.
@@ -229,7 +227,7 @@ func (b *builder) closeSession(opened *opened) {
 	}
 }
 
-// A builtinSpec is what built-in tools and agents as tools are made from.
+// A builtinSpec is the input of the factories of built-in tools and of agents as tools.
 type builtinSpec struct {
 	registry.ToolSpec
 	// agents are the agents of the Run that this one may call, by name.
@@ -260,7 +258,7 @@ var builtins = map[string]builtinFactory{
 	task.BuiltinPython: makePython,
 }
 
-// one returns a tool as the tools of an entry.
+// one returns a tool as a list.
 func one(t tool.Tool, err error) ([]tool.Tool, error) { return []tool.Tool{t}, err }
 
 func webOptions(s builtinSpec) web.Options {

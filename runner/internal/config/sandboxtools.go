@@ -24,11 +24,10 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// SandboxTools are what the agents of a Run share beside files: the sandbox with its
-// shells and interpreters, and the servers of their Toolsets. What no agent uses
-// is nil.
+// SandboxTools are shared by the agents of a Run: the sandbox with its shells and interpreters, and the MCP servers of
+// their Toolsets. A part that no agent uses is nil.
 type SandboxTools struct {
-	// Sandbox is what the sandbox is; nil: there is none.
+	// Sandbox describes the sandbox; nil: there is none.
 	Sandbox *sandbox.Description
 
 	state   string
@@ -52,7 +51,7 @@ func (b *builder) openSandboxTools(ctx context.Context) (*SandboxTools, error) {
 	return h, b.connect(ctx, h)
 }
 
-// enter makes what runs in the sandbox, where anything does.
+// enter makes the tools that run in the sandbox, if there are any.
 func (b *builder) enter(ctx context.Context, h *SandboxTools) error {
 	want := b.Snapshot.Sandbox
 	switch {
@@ -118,19 +117,19 @@ type processLimiter struct {
 }
 
 // Start implements [sandbox.Sandbox].
-func (c processLimiter) Start(ctx context.Context, cmd sandbox.Command) (sandbox.Process, error) {
+func (p processLimiter) Start(ctx context.Context, cmd sandbox.Command) (sandbox.Process, error) {
 	if cmd.Limits.Processes == 0 {
-		cmd.Limits.Processes = c.processes
+		cmd.Limits.Processes = p.processes
 	}
-	return c.Sandbox.Start(ctx, cmd)
+	return p.Sandbox.Start(ctx, cmd)
 }
 
-// maxOverflow is how much of an output that is cut is kept, in bytes: what a
-// runner of the usual 256 MiB bears.
+// maxOverflow is how much of a truncated output is stored, in bytes: as much as a runner with the default 256 MiB can
+// handle.
 const maxOverflow = 8 << 20
 
-// overflow keeps the whole of an output that is cut where the model finds it. It
-// holds the output several times, within the limit for the contents of files.
+// overflow stores a truncated output in a file for the model. It takes several times the size of the output in memory,
+// within the limit for file contents.
 func (b *builder) overflow(ctx context.Context, name string, text io.Reader) (string, error) {
 	release, err := memlimit.Contents.Acquire(ctx, 4*maxOverflow)
 	if err != nil {
@@ -152,7 +151,7 @@ func (b *builder) overflow(ctx context.Context, name string, text io.Reader) (st
 	return path.Join(task.Results, file), nil
 }
 
-// uses says whether any agent of the Run lists a builtin.
+// uses reports whether any agent of the Run lists a builtin.
 func (b *builder) uses(builtin string) bool {
 	for _, a := range b.agents {
 		if slices.ContainsFunc(a.Tools, func(t task.Tool) bool { return t.Builtin == builtin }) {
@@ -162,7 +161,7 @@ func (b *builder) uses(builtin string) bool {
 	return false
 }
 
-// connect connects to all servers at once.
+// connect connects to all servers in parallel.
 func (b *builder) connect(ctx context.Context, h *SandboxTools) error {
 	var all sync.WaitGroup
 	failed := make([]error, len(b.Snapshot.Toolsets))
@@ -204,8 +203,8 @@ func (b *builder) connectOne(ctx context.Context, h *SandboxTools, t task.Toolse
 	return nil
 }
 
-// endOfToolset is how a Run ends if it cannot connect to a Toolset that it needs. A URL that leads,
-// by a redirect or by DNS, to an address that is never reached is not tried again.
+// endOfToolset returns the error that ends a Run if it cannot connect to a required Toolset. A URL that leads to a
+// forbidden address, by a redirect or by DNS, is not tried again.
 func endOfToolset(name string, err error) error {
 	if refused, is := errors.AsType[*sandbox.RefusedError](err); is && refused.Reason != sandbox.Busy {
 		return misconfigured("Toolset %s: %w", name, err)
@@ -216,7 +215,7 @@ func endOfToolset(name string, err error) error {
 	return task.End(task.ReasonToolUnavailable, "Toolset %s: %w", name, err)
 }
 
-// readKey reads a key of a Secret anew.
+// readKey reads the current value of a key of a Secret.
 func (p Parts) readKey(k task.SecretKey) (string, error) { return p.Key(k)() }
 
 // toolset makes the tools of a Toolset for an agent.
@@ -235,9 +234,8 @@ func (b *builder) toolset(entry task.Tool) ([]tool.Tool, error) {
 	return choose("Toolset "+set.Name, set.Name+"__", made, entry)
 }
 
-// choose returns the tools of an entry that its allow and deny leave. what is the
-// name of the entry in messages; the names of its tools begin with prefix, which
-// allow and deny leave out.
+// choose returns the tools of an entry after its allow and deny. The text what names the entry in messages. The tools
+// are named with a prefix, which allow and deny omit.
 func choose(what, prefix string, made []tool.Tool, entry task.Tool) ([]tool.Tool, error) {
 	name := func(t tool.Tool) string { return strings.TrimPrefix(t.Name, prefix) }
 	for _, wanted := range entry.Allow {
@@ -258,41 +256,41 @@ func namesOf(tools []tool.Tool) string {
 	return strings.Join(all, ", ")
 }
 
-// Lost are what an earlier runner had running, in words for the model.
-func (h *SandboxTools) Lost() []string {
+// Lost describes what an earlier runner had running, for the model.
+func (st *SandboxTools) Lost() []string {
 	var out []string
-	if h.shells != nil {
-		out = append(out, h.shells.Lost()...)
+	if st.shells != nil {
+		out = append(out, st.shells.Lost()...)
 	}
-	if h.pythons != nil {
-		out = append(out, h.pythons.Lost()...)
+	if st.pythons != nil {
+		out = append(out, st.pythons.Lost()...)
 	}
 	return out
 }
 
-// Captured is what a call printed before its runner was lost.
-func (h *SandboxTools) Captured(call string) string {
-	if h.state == "" {
+// Captured returns the output of a call until its runner ended.
+func (st *SandboxTools) Captured(call string) string {
+	if st.state == "" {
 		return ""
 	}
-	return output.Captured(h.state, call)
+	return output.Captured(st.state, call)
 }
 
-// Busy says whether a command still runs in the background.
-func (h *SandboxTools) Busy() bool { return h.shells != nil && h.shells.Running() > 0 }
+// Busy reports whether a command still runs in the background.
+func (st *SandboxTools) Busy() bool { return st.shells != nil && st.shells.Running() > 0 }
 
 // Close ends everything that still runs.
-func (h *SandboxTools) Close() {
-	if h == nil {
+func (st *SandboxTools) Close() {
+	if st == nil {
 		return
 	}
-	for _, s := range h.servers {
+	for _, s := range st.servers {
 		s.Close()
 	}
-	if h.pythons != nil {
-		h.pythons.Close()
+	if st.pythons != nil {
+		st.pythons.Close()
 	}
-	if h.shells != nil {
-		h.shells.Close()
+	if st.shells != nil {
+		st.shells.Close()
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// toolbox gathers the tools of an agent, those that its layers bring, and those
-// that every agent has. It returns with them the names of the tools of each entry.
+// toolbox gathers the tools of an agent and of its layers, and the tools that every agent has. It also returns the
+// names of the tools of each entry.
 func (b *builder) toolbox(agent task.Agent, c sessionOptions) (*toolbox.Toolbox, [][]string, error) {
 	tools, err := ending(agent)
 	if err != nil {
@@ -90,8 +90,7 @@ func (b *builder) entry(agent task.Agent, index int, c sessionOptions) ([]tool.T
 	return made, nil
 }
 
-// builtinOf returns the factory of the built-in tools of an entry, or of an agent as a tool,
-// and what a message calls them.
+// builtinOf returns the factory of an entry for built-in tools or an agent as a tool, and how messages name the entry.
 func builtinOf(agent task.Agent, entry task.Tool) (builtinFactory, string, error) {
 	switch {
 	case entry.Agent != "" && entry.Mode == task.ModeRun:
@@ -105,7 +104,7 @@ func builtinOf(agent task.Agent, entry task.Tool) (builtinFactory, string, error
 	return nil, "", misconfigured("Agent %s: this runner has no builtin %q; it has %s", agent.Name, entry.Builtin, names(builtins))
 }
 
-// agentTool makes a tool of another agent.
+// agentTool makes a tool that calls another agent.
 func agentTool(s builtinSpec) ([]tool.Tool, error) {
 	other, ok := s.agents[s.Entry.Agent]
 	if !ok {
@@ -115,15 +114,14 @@ func agentTool(s builtinSpec) ([]tool.Tool, error) {
 	return []tool.Tool{t}, err
 }
 
-// runTool makes a tool of an agent that works in a child Run: what is known of it
-// stands in the entry.
+// runTool makes a tool that calls an agent in a child Run. The entry describes that agent.
 func runTool(s builtinSpec) ([]tool.Tool, error) {
 	e := s.Entry
 	t, err := delegate.Run(task.Agent{Name: e.Agent, Description: e.Description, InputSchema: e.InputSchema}, cmp.Or(e.Name, e.Agent))
 	return []tool.Tool{t}, err
 }
 
-// ending are the tools that end a Run; every Agent has them.
+// ending returns the tools that end a Run, which every Agent has.
 func ending(agent task.Agent) ([]tool.Tool, error) {
 	finish := control.Finish()
 	if len(agent.OutputSchema) > 0 {
@@ -135,7 +133,7 @@ func ending(agent task.Agent) ([]tool.Tool, error) {
 	return []tool.Tool{finish, control.Reject()}, nil
 }
 
-// asNamedBefore gives tools the names that they have in a version of the Snapshot.
+// asNamedBefore renames tools as an older version of the Snapshot names them.
 func asNamedBefore(tools []tool.Tool, version int) []tool.Tool {
 	for i, t := range tools {
 		tools[i].Name = task.ToolName(t.Name, version)
@@ -143,8 +141,8 @@ func asNamedBefore(tools []tool.Tool, version int) []tool.Tool {
 	return tools
 }
 
-// bound is the timeout that an Agent gives the tools of an entry; those of the
-// sandbox bound their commands themselves, and a child Run has limits of its own.
+// bound returns the timeout that an Agent sets for the tools of an entry. Tools of the sandbox apply the timeout
+// themselves, and a child Run has its own limits.
 func bound(entry task.Tool) time.Duration {
 	if task.Builtins[entry.Builtin].Sandbox || entry.Mode == task.ModeRun {
 		return 0
@@ -154,7 +152,7 @@ func bound(entry task.Tool) time.Duration {
 
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
 
-// within bounds tools; 0 leaves each its own bound.
+// within sets the timeout of tools; 0 keeps their own.
 func within(tools []tool.Tool, timeout time.Duration) []tool.Tool {
 	if timeout == 0 {
 		return tools
@@ -166,7 +164,7 @@ func within(tools []tool.Tool, timeout time.Duration) []tool.Tool {
 	return all
 }
 
-// requests makes the tools of a Toolset that is requests to an HTTP API.
+// requests makes the tools of a Toolset with requests to an HTTP API.
 func (b *builder) requests(set task.Toolset) ([]tool.Tool, error) {
 	made, err := request.New(set, request.Options{Key: b.readKey, Learn: b.Learn, RunUID: b.Task.Run.UID, Traceparent: telemetry.Traceparent(b.Task), Now: b.Now})
 	if err != nil {
@@ -175,22 +173,22 @@ func (b *builder) requests(set task.Toolset) ([]tool.Tool, error) {
 	return within(made, seconds(set.TimeoutSeconds)), nil
 }
 
-// Notes tell the model which servers are unavailable.
-func (h *SandboxTools) Notes() []string {
+// Notes describe unavailable servers to the model.
+func (st *SandboxTools) Notes() []string {
 	var out []string
-	for _, name := range slices.Sorted(maps.Keys(h.servers)) {
-		if note := h.servers[name].Note(); note != "" {
+	for _, name := range slices.Sorted(maps.Keys(st.servers)) {
+		if note := st.servers[name].Note(); note != "" {
 			out = append(out, note)
 		}
 	}
 	return out
 }
 
-// Unavailable returns the optional servers that are not there.
-func (h *SandboxTools) Unavailable() []journal.Remote {
+// Unavailable returns the optional servers that could not be reached.
+func (st *SandboxTools) Unavailable() []journal.Remote {
 	var out []journal.Remote
-	for _, name := range slices.Sorted(maps.Keys(h.servers)) {
-		if why := h.servers[name].Absent(); why != nil {
+	for _, name := range slices.Sorted(maps.Keys(st.servers)) {
+		if why := st.servers[name].Absent(); why != nil {
 			out = append(out, journal.Remote{Name: "toolset " + name, Field: why.Field + " of Toolset " + name, Unreachable: why.Reason()})
 		}
 	}
@@ -200,12 +198,12 @@ func (h *SandboxTools) Unavailable() []journal.Remote {
 // maxInstructions bounds the instructions of all servers that an agent reads, in bytes.
 const maxInstructions = 8 << 10
 
-// instructions returns how the servers of an agent's Toolsets want to be used, in the
-// order of their names: it is a part of every request to a model.
-func (h *SandboxTools) instructions(agent task.Agent) string {
+// instructions returns the instructions of the servers of an agent's Toolsets, in the order of their names. They are
+// part of every request to a model.
+func (st *SandboxTools) instructions(agent task.Agent) string {
 	var used []string
 	for _, entry := range agent.Tools {
-		if _, is := h.servers[entry.Toolset]; is {
+		if _, is := st.servers[entry.Toolset]; is {
 			used = append(used, entry.Toolset)
 		}
 	}
@@ -213,7 +211,7 @@ func (h *SandboxTools) instructions(agent task.Agent) string {
 	var all []string
 	room := maxInstructions
 	for _, name := range slices.Compact(used) {
-		text := h.servers[name].Instructions(room)
+		text := st.servers[name].Instructions(room)
 		if text != "" {
 			all = append(all, text)
 			room -= len(text)

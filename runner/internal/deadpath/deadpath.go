@@ -1,12 +1,10 @@
 // Package deadpath ends connections whose network path is dead.
 //
-// A server that thinks for minutes acknowledges packets all the same: its kernel does. A path
-// is dead if packets that were sent, or the keep-alives of an idle connection, are not
-// acknowledged.
+// The kernel of a server acknowledges packets even if the server takes minutes to answer. A path is dead if packets
+// that were sent, or the keep-alives of an idle connection, are not acknowledged.
 //
-// TCP_USER_TIMEOUT is not used because it also ends connections to live servers: those that
-// acknowledge everything, but have not read a request for so long that their receive window is
-// full. https://git.kernel.org/torvalds/c/9d9b1ee0b2d1
+// TCP_USER_TIMEOUT is not used because it also ends connections to live servers that acknowledge everything, but have
+// not read a request for so long that their receive window is full. https://git.kernel.org/torvalds/c/9d9b1ee0b2d1
 package deadpath
 
 import (
@@ -106,7 +104,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	return n, c.explain(err)
 }
 
-// explain replaces the error of a dead connection, which would say that it was closed here.
+// explain replaces the error of a dead connection, which otherwise reports that it was closed locally.
 func (c *conn) explain(err error) error {
 	if err != nil && (c.dead.Load() || errors.Is(err, syscall.ETIMEDOUT)) {
 		return &Error{Addr: c.RemoteAddr(), After: c.limit}
@@ -122,8 +120,7 @@ type state struct {
 	retransmits, probes int
 }
 
-// isDead reports whether a peer that lives would have been heard. One packet may be on its
-// way.
+// isDead reports whether a live peer must have answered by now. One packet may be in transit.
 func (s state) isDead(limit time.Duration) bool {
 	return s.silent >= limit && (s.retransmits > 1 || s.probes > 1)
 }

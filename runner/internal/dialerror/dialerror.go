@@ -1,4 +1,4 @@
-// Package dialerror says in a few words why no connection to a host could be made.
+// Package dialerror describes in a few words why a connection to a host failed.
 package dialerror
 
 import (
@@ -25,8 +25,7 @@ func Cause(err error) string {
 	return "dial " + dial.Addr.String() + ": " + dial.Err.Error()
 }
 
-// IsNoHost reports whether the name of a host could not be resolved, because there
-// is none.
+// IsNoHost reports whether the name of a host does not exist.
 func IsNoHost(err error) bool {
 	dns, ok := errors.AsType[*net.DNSError](err)
 	return ok && dns.IsNotFound

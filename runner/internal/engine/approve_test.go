@@ -25,8 +25,8 @@ import (
 // A fakePolicy is a Policy with one rule for a tool, by its name.
 type fakePolicy map[string]toolcall.PolicyResult
 
-func (b fakePolicy) Decide(_ context.Context, c step.Call, _ step.Scope) toolcall.PolicyResult {
-	if v, ok := b[c.Name]; ok {
+func (f fakePolicy) Decide(_ context.Context, c step.Call, _ step.Scope) toolcall.PolicyResult {
+	if v, ok := f[c.Name]; ok {
 		return v
 	}
 	return toolcall.PolicyResult{Answer: toolcall.Allow}
@@ -60,8 +60,8 @@ func governedRun(c *fakeSignals, turns ...turn) *testRun {
 }
 
 // doneWith are the calls of a tool that really were made.
-func (s *testRun) doneWith(name string) (args []string) {
-	for r := range s.journal.Read() {
+func (tr *testRun) doneWith(name string) (args []string) {
+	for r := range tr.journal.Read() {
 		if r.Intent != nil && r.Intent.Name == name {
 			args = append(args, string(r.Intent.Args))
 		}
@@ -249,10 +249,10 @@ func TestWhereNobodyCanBeAskedNothingIsApproved(t *testing.T) {
 }
 
 // approveAll approves what is asked, one request after the other, and returns all.
-func (s *testRun) approveAll(c *fakeSignals) (asked []task.Pending) {
+func (tr *testRun) approveAll(c *fakeSignals) (asked []task.Pending) {
 	for n := 0; ; n++ {
 		synctest.Wait()
-		p := s.reporter.last().Pending
+		p := tr.reporter.last().Pending
 		if len(p) == 0 {
 			return asked
 		}

@@ -173,11 +173,11 @@ type judging struct {
 	chaos *chaos
 }
 
-func (p judging) Decide(ctx context.Context, call step.Call, by step.Scope) toolcall.PolicyResult {
-	p.chaos.mu.Lock()
-	p.chaos.judged[call.ID] = string(call.Args)
-	p.chaos.mu.Unlock()
-	return p.fakePolicy.Decide(ctx, call, by)
+func (j judging) Decide(ctx context.Context, call step.Call, by step.Scope) toolcall.PolicyResult {
+	j.chaos.mu.Lock()
+	j.chaos.judged[call.ID] = string(call.Args)
+	j.chaos.mu.Unlock()
+	return j.fakePolicy.Decide(ctx, call, by)
 }
 
 // forbids vetoes what it must not be called.

@@ -16,11 +16,10 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// maxCompactions is how many compactions in a row may be too little.
+// maxCompactions is how many compactions in a row may free too little.
 const maxCompactions = 3
 
-// trigger is from where on a request is too much for the model about to be
-// asked.
+// trigger is the size from which on a request is compacted before the model is asked.
 func (c *modelCaller) trigger() int64 {
 	name, size, maxOutput := c.actor.Model.next()
 	trigger := compaction.Trigger(size, maxOutput)
@@ -34,13 +33,13 @@ func (c *modelCaller) trigger() int64 {
 type contextSize struct {
 	used    int64 // as the provider counts, as far as it reported that
 	trigger int64 // from where on that is too much
-	// exceeds says that the request does not fit the window by our own estimate. A server
-	// that cuts what is too long does so without a word.
+	// exceeds reports that by our own estimate the request does not fit the window. Some servers cut a request that is
+	// too long without an error.
 	exceeds bool
 }
 
-// contextSize measures the request of these steps. By our own estimate it is also too much if
-// it exceeds the window, or is about as large as a request that was refused.
+// contextSize measures the request of these steps. By our own estimate, a request is also too large if it exceeds the
+// window, or is about as large as a refused one.
 func (c *modelCaller) contextSize(steps []step.Step) contextSize {
 	req := c.requestOf(steps)
 	estimate := model.EstimateInput(req)
@@ -61,7 +60,7 @@ func (c *modelCaller) contextSize(steps []step.Step) contextSize {
 	return size
 }
 
-// compact takes steps out of the model's sight. The journal keeps them.
+// compact hides steps from the model. The journal keeps them.
 func (c *modelCaller) compact(ctx context.Context, v view, cut compaction.Cut) error {
 	hide := journal.Hide{Through: cut.Through}
 	if !cut.Clear {
@@ -84,10 +83,9 @@ func (c *modelCaller) compact(ctx context.Context, v view, cut compaction.Cut) e
 	return nil
 }
 
-// summarize has the model sum up what is about to be hidden, as the next thing
-// that it is asked: what the provider has cached serves once more. Where the
-// session does not fit even for that, results of tools are left out of it. An
-// empty summary without an error says that what comes next knows more.
+// summarize has the model summarize the steps that are to be hidden. It asks at the end of the unchanged session, so
+// that the prompt cache of the provider applies. If the session is too long even for that, results of tools are left
+// out of the request. An empty summary without an error means that next must decide again.
 func (c *modelCaller) summarize(ctx context.Context, steps []step.Step) (string, error) {
 	m := &c.actor.Model
 	if c.actor.Summarizer != nil {
@@ -123,8 +121,8 @@ func (c *modelCaller) summarize(ctx context.Context, steps []step.Step) (string,
 	return c.run.config.Redact.String(text.String()), nil
 }
 
-// summary asks for it, with less and less of the session until it fits: by our own estimate,
-// then by what the provider says.
+// summary requests a summary, with less and less of the session until the request fits: first by our own estimate, then
+// by what the provider answers.
 func (c *modelCaller) summary(ctx context.Context, m *Model, steps []step.Step) (model.Response, error) {
 	_, window, maxOutput := m.next()
 	for level := 0; ; level++ {
@@ -152,16 +150,15 @@ func isTooLong(err error) bool {
 	return tooLong
 }
 
-// A refusedSize is what is known of the largest request that a Model takes, because it
-// refused one. Zero: not known.
+// A refusedSize is what is known of the largest request that a Model accepts, because it refused one. Zero: not known.
 type refusedSize struct {
 	window   int64 // as the provider says
 	estimate int64 // our estimate of the smallest request that was refused
 }
 
 const (
-	// nearPercent is how much of the window a request and its answer take at least that may
-	// have been refused for its length.
+	// nearPercent is how much of the window a request and its answer must take at least before a refusal can be for its
+	// length.
 	nearPercent = 80
 	// A request is much larger than the last accepted one if it has minLarger tokens and
 	// largerPercent more, and much larger than the first if it has minGrown tokens more and
@@ -171,8 +168,7 @@ const (
 	minGrown      = 4000
 )
 
-// refuse takes over that a request is too long for the provider, or may be. It returns false
-// if err says something else.
+// refuse records that a request is, or may be, too long for the provider. It returns false if err has another cause.
 func (c *modelCaller) refuse(m *Model, err error) bool {
 	tooLong, known := errors.AsType[*model.ContextTooLongError](err)
 	switch {
@@ -191,9 +187,9 @@ func (c *modelCaller) refuse(m *Model, err error) bool {
 	return true
 }
 
-// orAway returns the error of a Model that is unavailable in place of a refusal of its
-// fallback, if the session cannot be made as short as that needs: then the first Model is
-// waited for.
+// orAway chooses between two errors: a Model was unavailable, and its fallback refused the request as too long. If the
+// session cannot be made short enough for the fallback, the error of the unavailable Model is returned, so that the
+// session waits for it.
 func (c *modelCaller) orAway(err error) error {
 	from, is := errors.AsType[*source.Error](err)
 	if !is || from.Away == nil {
@@ -207,16 +203,15 @@ func (c *modelCaller) orAway(err error) error {
 	return from.Away
 }
 
-// mayBeTooLong reports whether an error is a refusal of the request for a cause that is not
-// known. Servers have many words for a request that is too long.
+// mayBeTooLong reports whether an error is a refusal with an unknown cause. Servers word a request that is too long in
+// many ways.
 func mayBeTooLong(err error) bool {
 	bad, is := errors.AsType[*model.BadRequestError](err)
 	return is && (bad.Status == http.StatusBadRequest || bad.Status == http.StatusUnprocessableEntity)
 }
 
-// isLarge reports whether the request is near the window, or much larger than the first or
-// the last one that was accepted in its session. The first request of a session was not
-// refused for having grown.
+// isLarge reports whether the request is near the window, or much larger than the first or the last accepted request of
+// its session. A session whose first request is refused has no accepted one, so only the window counts.
 func (c *modelCaller) isLarge(m *Model) bool {
 	steps := c.records.read().Steps
 	size := model.EstimateInput(c.requestOf(steps))

@@ -158,12 +158,12 @@ type interruptible struct {
 	sigterm  func()
 }
 
-func (d interruptible) Commit(ctx context.Context, now func() task.Progress) error {
-	if err := d.fakeReporter.Commit(ctx, now); err != nil || now().Effects == "" {
+func (i interruptible) Commit(ctx context.Context, now func() task.Progress) error {
+	if err := i.fakeReporter.Commit(ctx, now); err != nil || now().Effects == "" {
 		return err
 	}
-	<-d.underWay
-	d.sigterm()
+	<-i.underWay
+	i.sigterm()
 	<-ctx.Done()
 	return context.Cause(ctx)
 }

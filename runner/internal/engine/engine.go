@@ -25,48 +25,48 @@ import (
 // An Outcome is how a session ended.
 type Outcome struct {
 	Reason task.Reason
-	// Message says, for people, what happened and what to do next.
+	// Message describes for users what happened and what to do next.
 	Message string
-	// Text is the last that the model said; Output what finish committed.
+	// Text is the last text of the model, Output what the tool finish committed.
 	Text   string
 	Output json.RawMessage
-	// Progress is the last state of the work, without a result.
+	// Progress is the last progress, without a result.
 	Progress task.Progress
-	// Warning says which answers of Models may not be whole, which endpoints no call could
-	// reach, and which work is not published; empty: none.
+	// Warning names answers of Models that may be incomplete, endpoints that no call could reach, and work that is not
+	// published; empty: there is none.
 	Warning string
-	// Stack is where the runner crashed; empty when it did not.
+	// Stack is the stack trace of a crash of the runner; empty: it did not crash.
 	Stack string
 }
 
-// Run takes up the work where its journal stands and goes on until it ends.
+// Run resumes the Run from its journal and works until it ends.
 func Run(ctx context.Context, c Config) Outcome {
 	r := newRun(c)
 	return r.close(ctx, r.outcome(ctx))
 }
 
-// A run is what all sessions of a Run share.
+// A run is the state that all sessions of a Run share.
 type run struct {
 	config Config
 	root   *session
 	status *statusBuilder
-	// activity is what works and waits, requests what approvers and operator are asked.
+	// activity counts what works and waits. requests are the open requests to approvers and operator.
 	activity *approval.Activity
 	requests *approval.Requests
 	clock    *meter.Clock
-	// toolcalls is what the calls of all sessions share.
+	// toolcalls is the configuration of all tool calls.
 	toolcalls toolcall.Config
 	// stopped is cancelled with signals.ErrStopped when the Run is to end.
 	stopped context.Context
-	// pendingReports are reports that nothing waits for; lifetime ends with the Run.
+	// pendingReports counts the reports that are sent in the background; lifetime ends with the Run.
 	pendingReports sync.WaitGroup
 	lifetime       context.Context
 	endLifetime    context.CancelFunc
 
 	state *state.Store
-	// requestWarnings are what requests to models lacked.
+	// requestWarnings are the warnings about requests to models.
 	requestWarnings texts
-	// restarts is how often this attempt began again in its pod.
+	// restarts is how often the runner was restarted in the pod of this attempt.
 	restarts int
 	meter    *meter.Account // the Run's own; nil before the journal is read
 }
@@ -92,7 +92,7 @@ func newRun(c Config) *run {
 	return r
 }
 
-// newRequests are the requests of the Run, with what they need of it.
+// newRequests returns the Requests of the Run, with the functions that they call.
 func (r *run) newRequests() *approval.Requests {
 	return approval.New(approval.Config{
 		Signals: r.config.Signals, State: r.state, Activity: r.activity, Redact: r.config.Redact, Now: r.config.Now,
@@ -104,8 +104,8 @@ func (r *run) newRequests() *approval.Requests {
 	})
 }
 
-// outcome is how the work ended. A crash in its midst must not lose what is
-// known of it: the next attempt continues from its effects and its meter.
+// outcome works until the Run ends. A crash in between must not lose the progress: the next attempt continues from its
+// effects and its meter.
 func (r *run) outcome(ctx context.Context) (out Outcome) {
 	defer toolcall.Recover(func(err error) { out = r.failed(err) })
 	out, err := r.run(ctx)
@@ -137,23 +137,22 @@ func (r *run) run(ctx context.Context) (Outcome, error) {
 	return r.root.work(ctx)
 }
 
-// awaitLocks returns once the locks of status, activity, meter and clock are free. Those of
-// the state and the requests are held while the journal is written.
+// awaitLocks returns when the locks of status, activity, meter and clock are free. The locks of state and requests are
+// left out, because they are held while the journal is written.
 func (r *run) awaitLocks() {
 	r.status.reportedState()
 	r.activity.Busy()
 	r.meter.Read()
 }
 
-// signals are those of this moment.
+// signals returns the current signals.
 func (r *run) signals() signals.Signals {
 	now, _ := r.config.Signals.Current()
 	return now
 }
 
-// await returns once begin or commit, a method of the Reporter, does, which waits for the API
-// server and the operator: nothing is begun while this waits, so an interruption ends the wait
-// at once.
+// await calls Begin or Commit of the Reporter, which wait for the API server and the operator. Nothing starts
+// meanwhile, so an interruption ends the wait at once.
 func (r *run) await(ctx context.Context, method func(context.Context, func() task.Progress) error) error {
 	ctx, cancel := signals.Context(ctx, r.config.Signals, signals.Interrupted, signals.ErrInterrupted)
 	defer cancel()
@@ -163,8 +162,7 @@ func (r *run) await(ctx context.Context, method func(context.Context, func() tas
 	return nil
 }
 
-// awaitAccepted returns at once in all turns but the first ones, in which the API server may not
-// have accepted a request of this attempt yet.
+// awaitAccepted waits until the API server has accepted a request of this attempt. After that it returns at once.
 func (r *run) awaitAccepted(ctx context.Context) error {
 	if r.config.Report.Accepted() {
 		return nil
@@ -177,8 +175,7 @@ func (r *run) reportNow() {
 	r.pendingReports.Go(func() { _ = r.config.Report.Commit(r.lifetime, r.takeProgress) })
 }
 
-// causeOf is why a piece of work really failed: where the context ended, its
-// cause, else the error itself.
+// causeOf returns the real cause of an error: the cause of the context if that ended, otherwise the error itself.
 func causeOf(ctx context.Context, err error) error {
 	if _, ok := asEnd(err); ok || ctx.Err() == nil {
 		return err
@@ -190,7 +187,7 @@ func asEnd(err error) (*task.EndError, bool) {
 	return errors.AsType[*task.EndError](err)
 }
 
-// failed is the outcome of an error: the reason it carries, or RunnerFailed.
+// failed returns the outcome of an error: with the reason that the error has, or RunnerFailed.
 func (r *run) failed(err error) Outcome {
 	var ended *task.EndError
 	var full *journal.FullError
@@ -207,7 +204,7 @@ func (r *run) failed(err error) Outcome {
 	return out
 }
 
-// close completes an outcome with what is known at every end.
+// close completes an outcome with what every outcome has.
 func (r *run) close(ctx context.Context, out Outcome) Outcome {
 	out = r.root.end(ctx, out)
 	r.endLifetime()
@@ -224,12 +221,11 @@ func (r *run) close(ctx context.Context, out Outcome) Outcome {
 	return out
 }
 
-// maxWarnings is how many endpoints, or Models, a warning names.
+// maxWarnings is the maximum number of endpoints, or of Models, that a warning names.
 const maxWarnings = 3
 
-// warning says which answers may not be whole, and which endpoints could not be reached, at
-// the start or by any call of the Run. Models go on without a tool that fails, so the work
-// may end well though its owner made a mistake.
+// warning returns the warning of the Run: which answers may be incomplete, and which endpoints could not be reached at
+// the start or by any call. Models work around a failing tool, so a Run can succeed although its settings are wrong.
 func (r *run) warning() string {
 	var remotes []state.RemoteCalls
 	var unclear []state.UnclearAnswers
@@ -239,8 +235,7 @@ func (r *run) warning() string {
 	return r.config.Redact.String(strings.Join(all, " "))
 }
 
-// texts are texts for a warning, each once. The zero value has none. They are safe for
-// concurrent use.
+// texts are texts for a warning, each at most once. The zero value is empty. They are safe for concurrent use.
 type texts struct {
 	mu  sync.Mutex
 	all []string
@@ -268,7 +263,7 @@ func (t *texts) String() string {
 	return strings.TrimSpace(all.String())
 }
 
-// unclearWarning says which finish reasons do not say that an answer is whole.
+// unclearWarning names the finish reasons that do not show whether an answer is complete.
 func unclearWarning(all []state.UnclearAnswers) string {
 	var warnings []string
 	for _, u := range all {
@@ -301,7 +296,7 @@ func warningOf(unavailable []journal.Remote, all []state.RemoteCalls) string {
 	return strings.Join(warnings, " ")
 }
 
-// The records of a session are where its steps, its events and what it used go.
+// The records of a session write its steps, its events and its usage.
 type records struct {
 	run     *run
 	name    string // the call that opened the session; empty: the Run's own
@@ -310,8 +305,8 @@ type records struct {
 	account *meter.Account
 }
 
-// read is the session as it stands. The steps in it never change; more are
-// added, or others stand for them.
+// read returns the current session. The steps in it never change; later records only append to them or replace the
+// list.
 func (r *records) read() state.Session { return r.run.state.Session(r.name) }
 
 // next is the number that the next step of the session gets, and nextID is its id.
@@ -327,9 +322,8 @@ func (r *records) RecordChild(c journal.Child) error {
 	return r.record(journal.Record{Kind: journal.KindChild, Child: &c}, c.Usage)
 }
 
-// record appends to the journal, together with what a child Run used. The account has
-// that only once the journal does: whatever is reported or recorded in between, a
-// resume neither loses nor doubles it.
+// record appends to the journal, together with the usage of a child Run. The account counts that usage after the
+// journal has it, so that a resume neither loses nor doubles it, whatever is reported or recorded meanwhile.
 func (r *records) record(rec journal.Record, used step.Usage) error {
 	return r.run.state.Record(func() journal.Record {
 		total := r.run.meter.Read()
@@ -345,7 +339,7 @@ func (r *records) record(rec journal.Record, used step.Usage) error {
 	})
 }
 
-// recordStep gives a step its place and records it.
+// recordStep numbers a step and records it.
 func (r *records) recordStep(st step.Step, d *journal.Decision) error {
 	st.Seq, st.Scope = r.next(), r.scope
 	if err := r.Record(journal.Record{Kind: journal.KindStep, Step: &st, Decision: d}); err != nil {
@@ -363,18 +357,17 @@ func (r *records) userStep(text string, note step.Note) step.Step {
 	}
 }
 
-// recordMessage records what is said to the model.
+// recordMessage records a message to the model.
 func (r *records) recordMessage(text string, note step.Note) error {
 	return r.recordStep(r.userStep(text, note), nil)
 }
 
-// Emit tells what happens in the session.
+// Emit emits an event of the session.
 func (r *records) Emit(message string, p events.Payload) {
 	r.run.config.Events.Emit(r.scope, message, p)
 }
 
-// label is a name as the status shows it: of a session below the Run's own,
-// behind its agent'r.
+// label returns a name as the status shows it. In a session below the Run's own, the name of the agent precedes it.
 func (r *records) label(name string) string {
 	if r.name == "" {
 		return name
@@ -385,7 +378,7 @@ func (r *records) label(name string) string {
 // Account implements [toolcall.Session].
 func (r *records) Account() *meter.Account { return r.account }
 
-// emitStep tells of a step that is recorded.
+// emitStep emits the event of a recorded step.
 func (r *records) emitStep(st step.Step) {
 	r.Emit(fmt.Sprintf("%s: %s", st.Role, summarize(st)), events.StepFinished{Step: st})
 }

@@ -13,8 +13,8 @@ import (
 // A fakeAgents is the agents that may be called, by name.
 type fakeAgents map[string]*Actor
 
-func (c fakeAgents) actors(d Delegation) (*Actor, error) {
-	a, ok := c[d.Agent]
+func (f fakeAgents) actors(d Delegation) (*Actor, error) {
+	a, ok := f[d.Agent]
 	if !ok {
 		return nil, fmt.Errorf("there is no agent %q", d.Agent)
 	}
@@ -66,20 +66,20 @@ func askTool() tool.Tool {
 }
 
 // last is the latest that was reported.
-func (d *fakeReporter) last() task.Progress {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.latest
+func (f *fakeReporter) last() task.Progress {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.latest
 }
 
 // of are the events of a type.
-func (t *fakeSink) of(e step.EventType) []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (f *fakeSink) of(e step.EventType) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	var all []string
-	for i, p := range t.all {
+	for i, p := range f.all {
 		if p.EventType() == e {
-			all = append(all, t.messages[i])
+			all = append(all, f.messages[i])
 		}
 	}
 	return all

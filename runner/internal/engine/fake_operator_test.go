@@ -42,45 +42,45 @@ func newOperator() *fakeOperator {
 }
 
 // say says how a child ended.
-func (n *fakeOperator) say(c task.Child) {
-	n.update(func(s *signals.Signals) { s.Children = append(slices.Clip(s.Children), c) })
+func (f *fakeOperator) say(c task.Child) {
+	f.update(func(s *signals.Signals) { s.Children = append(slices.Clip(s.Children), c) })
 }
 
 // see looks at what is pending. A child ends when its request is seen again.
-func (n *fakeOperator) see(pending []task.Pending, end func(task.Pending) task.Child) {
+func (f *fakeOperator) see(pending []task.Pending, end func(task.Pending) task.Child) {
 	for _, p := range pending {
 		if p.Kind != task.PendingDelegation {
 			continue
 		}
-		if n.makes(p) {
+		if f.makes(p) {
 			continue
 		}
-		if c := end(p); !slices.ContainsFunc(n.ended(), func(was task.Child) bool { return was.Request == p.ID }) {
-			n.say(c)
+		if c := end(p); !slices.ContainsFunc(f.ended(), func(was task.Child) bool { return was.Request == p.ID }) {
+			f.say(c)
 		}
 	}
-	n.update(func(s *signals.Signals) {
+	f.update(func(s *signals.Signals) {
 		s.Children = slices.DeleteFunc(slices.Clone(s.Children), func(c task.Child) bool {
 			return !slices.ContainsFunc(pending, func(p task.Pending) bool { return p.ID == c.Request })
 		})
 	})
 }
 
-func (n *fakeOperator) ended() []task.Child {
-	now, _ := n.Current()
+func (f *fakeOperator) ended() []task.Child {
+	now, _ := f.Current()
 	return now.Children
 }
 
 // makes says whether there was no child of the request before.
-func (n *fakeOperator) makes(p task.Pending) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	was, known := n.made[p.ID]
+func (f *fakeOperator) makes(p task.Pending) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	was, known := f.made[p.ID]
 	switch {
 	case !known:
-		n.made[p.ID], n.order = p, append(n.order, p.ID)
+		f.made[p.ID], f.order = p, append(f.order, p.ID)
 	case was.Digest != p.Digest, was.Args != p.Args, was.Agent != p.Agent, was.AskedAt != p.AskedAt:
-		n.twice = append(n.twice, p.ID)
+		f.twice = append(f.twice, p.ID)
 	}
 	return !known
 }

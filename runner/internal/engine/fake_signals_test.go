@@ -49,24 +49,24 @@ func (f *fakeSignals) pause(on bool) { f.update(func(s *signals.Signals) { s.Pau
 func (f *fakeSignals) stop() { f.update(func(s *signals.Signals) { s.Stopped = true }) }
 
 // withSignals has a testRun hear what is said.
-func (s *testRun) withSignals(f *fakeSignals) {
+func (tr *testRun) withSignals(f *fakeSignals) {
 	f.restart()
-	s.signals, s.Signals = f, f
+	tr.signals, tr.Signals = f, f
 }
 
 // withApprovers has approvers decide on a testRun.
-func (s *testRun) withApprovers(f *fakeSignals) {
-	s.withSignals(f)
-	s.CanAsk = true
+func (tr *testRun) withApprovers(f *fakeSignals) {
+	tr.withSignals(f)
+	tr.CanAsk = true
 }
 
 // withOperator has an operator create child Runs.
-func (s *testRun) withOperator(n *fakeOperator) {
-	s.withSignals(n.fakeSignals)
-	s.CanStartRuns = true
+func (tr *testRun) withOperator(n *fakeOperator) {
+	tr.withSignals(n.fakeSignals)
+	tr.CanStartRuns = true
 }
 
 // sigterm says that the pod is shut down.
-func (s *testRun) sigterm() {
-	s.signals.update(func(s *signals.Signals) { s.Interrupted = true })
+func (tr *testRun) sigterm() {
+	tr.signals.update(func(s *signals.Signals) { s.Interrupted = true })
 }

@@ -57,9 +57,9 @@ func calls(written ...string) turn {
 
 func fails(err error) turn { return turn{err: err} }
 
-func (s *fakeModel) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
+func (f *fakeModel) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
-		t := s.next(req)
+		t := f.next(req)
 		if t.during != nil {
 			t.err = t.during(ctx)
 		}
@@ -76,17 +76,17 @@ func (s *fakeModel) Stream(ctx context.Context, req *model.Request) iter.Seq2[mo
 }
 
 // next is the turn that answers a request.
-func (s *fakeModel) next(req *model.Request) turn {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (f *fakeModel) next(req *model.Request) turn {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	kept := *req
 	kept.Steps = append([]step.Step(nil), req.Steps...)
-	s.asked = append(s.asked, &kept)
-	if s.at == len(s.turns) {
-		return fails(fmt.Errorf("the script has only %d turns", s.at))
+	f.asked = append(f.asked, &kept)
+	if f.at == len(f.turns) {
+		return fails(fmt.Errorf("the script has only %d turns", f.at))
 	}
-	s.at++
-	return s.turns[s.at-1]
+	f.at++
+	return f.turns[f.at-1]
 }
 
 func (t turn) deltas() []model.Delta {
@@ -127,16 +127,16 @@ func ending(name string) tool.Tool {
 // fit no schema.
 type fakeToolbox []tool.Tool
 
-func (b fakeToolbox) Specs() []step.Tool {
-	specs := make([]step.Tool, len(b))
-	for i, t := range b {
+func (f fakeToolbox) Specs() []step.Tool {
+	specs := make([]step.Tool, len(f))
+	for i, t := range f {
 		specs[i] = step.Tool{Name: t.Name, Description: t.Description, Input: t.Input}
 	}
 	return specs
 }
 
-func (b fakeToolbox) Find(name string) (tool.Tool, bool) {
-	for _, t := range b {
+func (f fakeToolbox) Find(name string) (tool.Tool, bool) {
+	for _, t := range f {
 		if t.Name == name {
 			return t, true
 		}
@@ -172,38 +172,38 @@ type fakeReporter struct {
 	begins    []error // what Begin returns while nothing is accepted; empty: refuse, and all is accepted
 }
 
-func (d *fakeReporter) Accepted() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return len(d.begins) == 0
+func (f *fakeReporter) Accepted() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.begins) == 0
 }
 
-func (d *fakeReporter) Report(now func() task.Progress) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.latest = now()
-	d.reported = append(d.reported, d.latest)
+func (f *fakeReporter) Report(now func() task.Progress) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.latest = now()
+	f.reported = append(f.reported, f.latest)
 }
 
-func (d *fakeReporter) Begin(_ context.Context, now func() task.Progress) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.latest = now()
-	d.reported = append(d.reported, d.latest)
-	if len(d.begins) > 0 {
-		err := d.begins[0]
-		d.begins = d.begins[1:]
+func (f *fakeReporter) Begin(_ context.Context, now func() task.Progress) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.latest = now()
+	f.reported = append(f.reported, f.latest)
+	if len(f.begins) > 0 {
+		err := f.begins[0]
+		f.begins = f.begins[1:]
 		return err
 	}
-	return d.refuse
+	return f.refuse
 }
 
-func (d *fakeReporter) Commit(_ context.Context, now func() task.Progress) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.latest = now()
-	d.committed = append(d.committed, d.latest)
-	return d.refuse
+func (f *fakeReporter) Commit(_ context.Context, now func() task.Progress) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.latest = now()
+	f.committed = append(f.committed, f.latest)
+	return f.refuse
 }
 
 // A fakeSink is a Sink that keeps what it hears, as types.
@@ -215,12 +215,12 @@ type fakeSink struct {
 	scopes   []step.Scope
 }
 
-func (t *fakeSink) Emit(scope step.Scope, message string, p events.Payload) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.messages, t.scopes = append(t.messages, message), append(t.scopes, scope)
-	t.types = append(t.types, p.EventType())
-	t.all = append(t.all, p)
+func (f *fakeSink) Emit(scope step.Scope, message string, p events.Payload) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.messages, f.scopes = append(f.messages, message), append(f.scopes, scope)
+	f.types = append(f.types, p.EventType())
+	f.all = append(f.all, p)
 }
 
 // A testRun is everything around a session under test.
@@ -248,23 +248,23 @@ func newTestRun(tools fakeToolbox, turns ...turn) *testRun {
 	return s
 }
 
-func (s *testRun) run(t *testing.T) Outcome {
+func (tr *testRun) run(t *testing.T) Outcome {
 	t.Helper()
-	return Run(t.Context(), s.Config)
+	return Run(t.Context(), tr.Config)
 }
 
 // again is a testRun on which the next attempt takes up the session.
-func (s *testRun) again(tools fakeToolbox, turns ...turn) *testRun {
+func (tr *testRun) again(tools fakeToolbox, turns ...turn) *testRun {
 	next := newTestRun(tools, turns...)
-	next.journal, next.Journal = s.journal, s.journal
-	next.Task, next.Actor.Agent = s.Task, s.Actor.Agent
+	next.journal, next.Journal = tr.journal, tr.journal
+	next.Task, next.Actor.Agent = tr.Task, tr.Actor.Agent
 	return next
 }
 
 // state is the Run's own session as it was recorded.
-func (s *testRun) state(t *testing.T) *state.Session {
+func (tr *testRun) state(t *testing.T) *state.Session {
 	t.Helper()
-	b, err := state.Replay(s.journal.Read())
+	b, err := state.Replay(tr.journal.Read())
 	if err != nil {
 		t.Fatalf("Replay: %v", err)
 	}
@@ -272,15 +272,15 @@ func (s *testRun) state(t *testing.T) *state.Session {
 }
 
 // steps is the session as it was recorded.
-func (s *testRun) steps(t *testing.T) []step.Step {
+func (tr *testRun) steps(t *testing.T) []step.Step {
 	t.Helper()
-	return s.state(t).Steps
+	return tr.state(t).Steps
 }
 
 // transcript is the session in words: who said what.
-func (s *testRun) transcript(t *testing.T) string {
+func (tr *testRun) transcript(t *testing.T) string {
 	t.Helper()
-	return transcriptOf(s.steps(t))
+	return transcriptOf(tr.steps(t))
 }
 
 func transcriptOf(steps []step.Step) string {
@@ -323,7 +323,7 @@ func (byLength) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.
 // by the session, so that it does not notice a resume.
 type bySession []any
 
-func (m bySession) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
+func (b bySession) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
 	asked := 0
 	for _, s := range req.Steps {
 		if s.Role == step.RoleAssistant {
@@ -331,9 +331,9 @@ func (m bySession) Stream(ctx context.Context, req *model.Request) iter.Seq2[mod
 		}
 	}
 	t := says("done")
-	if asked < m[0].(int) {
+	if asked < b[0].(int) {
 		var written []string
-		for _, w := range m[1:] {
+		for _, w := range b[1:] {
 			written = append(written, strings.Replace(w.(string), "}", fmt.Sprintf(`,"at":%d}`, asked), 1))
 		}
 		t = calls(written...)

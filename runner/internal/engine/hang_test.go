@@ -156,11 +156,11 @@ func TestTriesThatBrokeOffDoNotFillTheWindow(t *testing.T) {
 // fits its window.
 type glutton struct{ window int64 }
 
-func (m glutton) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
+func (g glutton) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
 	t := calls(slices.Repeat([]string{"Read {}"}, 10)...)
 	switch size := model.EstimateInput(req); {
-	case size > m.window:
-		t = fails(&model.ContextTooLongError{Message: fmt.Sprintf("%d tokens", size), Window: m.window})
+	case size > g.window:
+		t = fails(&model.ContextTooLongError{Message: fmt.Sprintf("%d tokens", size), Window: g.window})
 	case len(req.Steps) > 1:
 		t = says("done")
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// warnOfLimits says, once for each, that most of a limit of the Run is used.
+// warnOfLimits emits one warning for each limit of the Run that is nearly used up.
 func (r *run) warnOfLimits() {
 	for _, l := range r.meter.Near() {
 		if r.status.markWarned(l.Name) {
@@ -24,8 +24,8 @@ func (r *run) warnOfLimits() {
 	}
 }
 
-// requestGrant asks users for more of a limit that is used up. If none grants it in
-// time the limit ends the work, as it would have without asking.
+// requestGrant asks users to raise a limit that is used up. If no user does in time, the limit ends the Run, as it does
+// without asking.
 func (s *session) requestGrant(ctx context.Context, l meter.Limit) error {
 	since, err := s.run.root.recordLimitRequest(l.Request())
 	if err != nil {
@@ -49,8 +49,8 @@ func (s *session) requestGrant(ctx context.Context, l meter.Limit) error {
 	return err
 }
 
-// recordLimitRequest returns since when users are asked for more of a limit. An earlier
-// attempt may have asked; else it records that this one does.
+// recordLimitRequest returns since when users have been asked to raise a limit. If no earlier attempt asked, it records
+// that this one does.
 func (s *session) recordLimitRequest(request string) (time.Time, error) {
 	if since := s.limitRequestedAt(request); !since.IsZero() {
 		return since, nil

@@ -15,14 +15,14 @@ import (
 
 // withFiles gives the Run a workspace in which every file is an image, but for none.png, which is not
 // there.
-func (s *testRun) withFiles() {
-	s.LoadFile = func(_ context.Context, path string, _ Allows) (tool.File, error) {
+func (tr *testRun) withFiles() {
+	tr.LoadFile = func(_ context.Context, path string, _ Allows) (tool.File, error) {
 		if path == "none.png" {
 			return tool.File{}, errors.New("File '/workspace/none.png' not found")
 		}
 		return tool.File{Name: "/workspace/" + path, Data: []byte("an image")}, nil
 	}
-	s.Attach = func(name string, data []byte) (step.Part, error) {
+	tr.Attach = func(name string, data []byte) (step.Part, error) {
 		return step.Part{Kind: step.PartImage, File: &step.File{Name: name, Digest: string(data)}}, nil
 	}
 }

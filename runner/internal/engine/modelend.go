@@ -20,11 +20,11 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// maxQuoted bounds what a message quotes of a provider, in bytes: the advice after it must fit
-// into task.MaxMessage, too.
+// maxQuoted bounds how much of a provider's message is quoted, in bytes: the advice after it must also fit into
+// task.MaxMessage.
 const maxQuoted = 480
 
-// modelEnd returns the end that an error of a model brings to the session of an agent.
+// modelEnd returns the error that ends the session of an agent after an error of its model.
 func modelEnd(m *Model, a *Actor, err error) *task.EndError {
 	name, credential := m.Name, m.Credential
 	if from, ok := errors.AsType[*source.Error](err); ok {
@@ -71,22 +71,22 @@ func modelEnd(m *Model, a *Actor, err error) *task.EndError {
 	return task.End(task.ReasonModelUnavailable, "Model %s: %w; if this does not pass, check the Model's endpoint", name, err)
 }
 
-// A refusal words what to do about a request that a Model did not answer.
+// A refusal writes the advice about a request that a Model did not answer.
 type refusal struct {
 	model string
 	actor *Actor
 }
 
-// inProgram reports whether the agent works in a Go program, which has no object to change.
+// inProgram reports whether the agent works in a Go program, where there are no objects to change.
 func (r refusal) inProgram() bool { return r.actor.Place == place.Program }
 
-// field names a field of the Model.
+// field returns the name of a field of the Model, as users find it.
 func (r refusal) field(name string) string { return r.actor.Place.Model(name, r.model) }
 
-// agent names a field of the Agent.
+// agent returns the name of a field of the Agent, as users find it.
 func (r refusal) agent(name string) string { return r.actor.Place.Agent(name, r.actor.Agent.Name) }
 
-// orOfAgent names the Agent as a place where a setting of the Model may be, too.
+// orOfAgent names the Agent as a second place where a setting of the Model may be.
 func (r refusal) orOfAgent() string {
 	if r.inProgram() {
 		return ""
@@ -121,7 +121,7 @@ func (r refusal) timeout(field string) string {
 	return fmt.Sprintf("Set %s to a longer time if the model needs it; otherwise check the server at its endpoint", r.field("timeouts."+field))
 }
 
-// advice says what to change.
+// advice returns what to change.
 func (r refusal) advice(f model.Refusal) string {
 	switch f.Cause {
 	case model.CauseTool:
@@ -141,7 +141,7 @@ func (r refusal) advice(f model.Refusal) string {
 	}
 }
 
-// general is the advice for a cause that needs no more than the names of Model and Agent.
+// general returns the advice for a cause that needs only the names of Model and Agent.
 func (r refusal) general(cause model.Cause) string {
 	text := cmp.Or(advices[cause], "Check the Model's endpoint, modelID and inference")
 	if r.inProgram() {
@@ -159,11 +159,11 @@ func (r refusal) general(cause model.Cause) string {
 	})
 }
 
-// fieldName is a name in an advice: {modelID} is a field with its Model, {spec.modelID} the field alone, {agent} the
-// name of the Agent.
+// fieldName matches a placeholder in an advice: {modelID} is a field with its Model, {spec.modelID} the field alone,
+// {agent} the name of the Agent.
 var fieldName = regexp.MustCompile(`\{[a-zA-Z.]+\}`)
 
-// advices say what to change for causes that need no more than the name of the Model.
+// advices has the advice for each cause that needs only the name of the Model.
 var advices = map[model.Cause]string{
 	model.CauseNoTools: "This model, or its server, takes no tools. Set {modelID} to a model with tool calls, " +
 		"or turn on tool calls in the server, for example with --jinja in llama.cpp or --enable-auto-tool-choice in vLLM",
@@ -184,7 +184,7 @@ var advices = map[model.Cause]string{
 	model.CauseServer: "The server is not configured for such requests, and a retry would not change that. Change its configuration, or {endpoint}",
 }
 
-// programAdvices replace the advices that name what a Go program does not have.
+// programAdvices replace advices that name objects, which a Go program does not have.
 var programAdvices = map[model.Cause]string{
 	"": "Check Endpoint, Model and Params of Agent.Model",
 	model.CauseToolsWithReasoning: "This model takes tools together with reasoning only over another API, or not at all. Set {api} to Responses " +
@@ -213,7 +213,7 @@ func (r refusal) parameter(f model.Refusal) string {
 	return fmt.Sprintf("The field %s is refused. Change or remove %s%s", f.Field, r.field(f.Setting), r.orOfAgent())
 }
 
-// tool says which tool to leave out.
+// tool returns advice about which tool to leave out.
 func (r refusal) tool(name string) string {
 	switch {
 	case name == "" && r.inProgram():
@@ -253,7 +253,7 @@ func (r refusal) origin(name string) facts.Origin {
 	return t.Internal.Facts().Origin
 }
 
-// tools says how many tools the agent has, and where they come from.
+// tools describes how many tools the agent has, and where they come from.
 func (r refusal) tools() string {
 	if r.actor.Tools == nil {
 		return "The Agent has no tools"
@@ -275,7 +275,7 @@ func (r refusal) tools() string {
 	return fmt.Sprintf("The request has %d tools: %s", len(specs), strings.Join(parts, ", "))
 }
 
-// certificate says what to change for an endpoint whose certificate cannot be verified.
+// certificate returns what to change if the certificate of an endpoint cannot be verified.
 func (r refusal) certificate(err *model.CertificateError) string {
 	switch {
 	case err.Unknown && r.inProgram():
@@ -289,8 +289,8 @@ func (r refusal) certificate(err *model.CertificateError) string {
 
 // recordFailure records what a failed model call used and returns its error.
 func (c *modelCaller) recordFailure(ctx context.Context, m *Model, req *model.Request, resp *model.Response, err error) error {
-	// Nothing arrived and no usage was reported: most likely the provider did nothing. Not
-	// so when we hung up ourselves.
+	// If nothing arrived and no usage was reported, the provider most likely did nothing. This does not hold if we
+	// closed the connection ourselves.
 	if resp.Usage == (step.Usage{}) && (ctx.Err() != nil || len(resp.Parts)+len(resp.Calls) > 0) {
 		resp.Usage = c.estimate(m, req, *resp)
 	}
@@ -306,7 +306,7 @@ func (c *modelCaller) recordFailure(ctx context.Context, m *Model, req *model.Re
 	return err
 }
 
-// estimate is what an answer used, where the provider did not tell.
+// estimate returns the estimated usage of an answer whose provider reported none.
 func (c *modelCaller) estimate(m *Model, req *model.Request, resp model.Response) step.Usage {
 	size := 0
 	for _, p := range resp.Parts {
@@ -318,8 +318,8 @@ func (c *modelCaller) estimate(m *Model, req *model.Request, resp model.Response
 	return m.priced(resp.Model, step.Usage{InputTokens: model.EstimateInput(req), OutputTokens: model.EstimateTokens(size), Estimated: true}, c.turn.sentAt)
 }
 
-// handleError is what a failed turn of the model means to the session; nil: it
-// goes on, and what comes next knows more.
+// handleError returns the error that ends the session after a failed turn of the model, or nil if the session
+// continues: then next decides again.
 func (c *modelCaller) handleError(ctx context.Context, m *Model, err error) error {
 	if ctx.Err() != nil {
 		if cause := context.Cause(ctx); !errors.Is(cause, signals.ErrStopped) {

@@ -22,31 +22,30 @@ import (
 )
 
 const (
-	// firstModelWait is how long a model is waited for at first whose provider names no time.
-	// Each wait in a row is twice the one before it, up to maxModelWait.
+	// firstModelWait is the first wait for a model whose provider names no time. Each further wait is twice as long, up
+	// to maxModelWait.
 	firstModelWait = 30 * time.Second
 	maxModelWait   = 5 * time.Minute
-	// maxBusyWaits is how many such waits there are if limits.modelOutage is 0s. They have no
-	// other bound.
+	// maxBusyWaits is the number of waits for a busy provider if limits.modelOutage is 0s. Nothing else bounds them.
 	maxBusyWaits = 5
-	// maxBrokenOffWaits is how many waits follow answers that a provider broke off. It is
-	// there, and each try costs tokens.
+	// maxBrokenOffWaits is the number of waits after answers that a provider broke off. Such a provider is available,
+	// and each try costs tokens.
 	maxBrokenOffWaits = 3
-	// maxCause bounds the error of a model in a message that has more to say, in bytes.
+	// maxCause bounds the error of a model, in bytes, in a message that has further text.
 	maxCause = 512
 )
 
-// A modelFailure is a failed model call that may be waited out.
+// A modelFailure is a failed model call after which the session may wait.
 type modelFailure struct {
 	before state.Outage // what failed before it
 	since  time.Time    // when the first request of the call failed
 	at     time.Time    // when the last one did
 	until  time.Time    // the earliest time that a provider named; zero: none did
-	// silent reports that a Model may answer at any time, because its provider named none.
+	// silent reports that a Model may be available again at any time, because its provider named no time.
 	silent bool
 	// busy reports that a provider limits the rate or is overloaded.
 	busy bool
-	// brokeOff reports that a provider that is there broke off its answer.
+	// brokeOff reports that an available provider broke off its answer.
 	brokeOff bool
 	// unsent reports that no request was sent, for lack of a credential: a try costs nothing.
 	unsent bool
@@ -60,10 +59,10 @@ type modelWaitLimits struct {
 	promise time.Duration // limits.wait, until a time that a provider named
 }
 
-// A modelTry is when a model is asked again, or why it is not.
+// A modelTry is the time of the next try, or the reason why there is none.
 type modelTry struct {
 	at time.Time
-	// until is the time that a provider named, which the wait respects; zero: none.
+	// until is the time that a provider named, before which the model is not asked; zero: none.
 	until time.Time
 	end   waitEnd
 }
@@ -112,9 +111,8 @@ func (f modelFailure) next(l modelWaitLimits) modelTry {
 	return modelTry{at: backoff}
 }
 
-// promised returns the next try if a provider named a time. A provider that did not keep to
-// an earlier one is not asked as often as it says, and Models without such a time are asked
-// meanwhile.
+// promised returns the next try if a provider named a time. A provider that was unavailable again after such a time is
+// asked less often than it says, and Models without such a time are asked meanwhile.
 func (f modelFailure) promised(backoff time.Time) modelTry {
 	at := f.until
 	if !f.before.PromisedSince.IsZero() && backoff.After(at) || f.silent && backoff.Before(at) {
@@ -123,7 +121,7 @@ func (f modelFailure) promised(backoff time.Time) modelTry {
 	return modelTry{at: at, until: f.until}
 }
 
-// silentSince is since when limits.modelOutage counts.
+// silentSince is the time from which limits.modelOutage counts.
 func (f modelFailure) silentSince() time.Time { return cmp.Or(f.before.SilentSince, f.since) }
 
 // show returns a try as the status shows it.
@@ -147,7 +145,7 @@ func (r *run) modelWaitLimits() modelWaitLimits {
 	return l
 }
 
-// failure returns what is known of a failed call.
+// failure classifies a failed call.
 func (c *modelCaller) failure(m *Model, err error) modelFailure {
 	now := c.run.config.Now().UTC()
 	after := model.RetryAfter(err)
@@ -174,8 +172,8 @@ func (c *modelCaller) failure(m *Model, err error) modelFailure {
 	return f
 }
 
-// waitOut waits before the model is asked again, which what comes next does. It returns
-// false at once if the error is not worth a wait.
+// waitOut waits until the model may be asked again; next then asks it. It returns false at once if no wait helps
+// against the error.
 func (c *modelCaller) waitOut(ctx context.Context, m *Model, err error) (bool, error) {
 	if !model.Outage(err) {
 		return false, nil
@@ -202,7 +200,7 @@ func (c *modelCaller) waitOut(ctx context.Context, m *Model, err error) (bool, e
 	return true, c.waitUntil(ctx, try)
 }
 
-// giveUp returns the end of a Run that waits no longer.
+// giveUp returns the error that ends a Run that waited too long.
 func (c *modelCaller) giveUp(m *Model, f modelFailure, why waitEnd, last approval.ModelTry) error {
 	c.gaveUp = last.Show()
 	cause, limits := strings.TrimSuffix(task.Cut(last.Message, maxCause), "."), c.run.modelWaitLimits()
@@ -222,8 +220,7 @@ func (c *modelCaller) giveUp(m *Model, f modelFailure, why waitEnd, last approva
 		m.Name, limits.outage, where.Limit("modelOutage"), clockTime(f.silentSince(), f.at), cause, where.Limit("modelOutage"), fallbacks, f.check)
 }
 
-// waitUntil waits for the next try, or until something else is due. What comes next sees
-// which.
+// waitUntil waits for the next try, or until there is something else to do. After it, next decides.
 func (c *modelCaller) waitUntil(ctx context.Context, try approval.ModelTry) error {
 	c.turn.announced = false
 	if c.wait == nil {
@@ -252,8 +249,7 @@ func (c *modelCaller) waitUntil(ctx context.Context, try approval.ModelTry) erro
 	if !paused {
 		return nil
 	}
-	// A user paused the Run, perhaps because of the outage: the time until it continues is not
-	// part of it.
+	// A user paused the Run, perhaps because of the outage. The time of the pause does not count as outage.
 	c.stopWaiting()
 	return c.records.Record(journal.Record{Kind: journal.KindMark, Mark: &journal.Mark{Type: journal.MarkOutage}})
 }
@@ -273,8 +269,8 @@ func clockTime(t, now time.Time) string {
 	return t.Format(time.RFC3339)
 }
 
-// beginRequest counts a request to the model of that name. If an earlier attempt, or the
-// same before it did something else, waited for it, the wait continues.
+// beginRequest counts a request to a model. If an earlier attempt waited for the model, or this attempt did before
+// other work, that wait continues.
 func (c *modelCaller) beginRequest(name string) {
 	c.turn.requests++
 	since := c.records.read().Outage.Since
@@ -287,7 +283,7 @@ func (c *modelCaller) beginRequest(name string) {
 	}
 }
 
-// answered ends the outage of the model, of which was before the answer.
+// answered ends the outage of a model. The outage began before the answer.
 func (c *modelCaller) answered(m string) {
 	outage := c.records.read().Outage
 	if outage.Since.IsZero() {
@@ -300,7 +296,7 @@ func (c *modelCaller) answered(m string) {
 	}
 }
 
-// answering ends the wait for the model with the first part of its answer: the rest may take minutes.
+// answering ends the wait for the model when its answer begins: the rest of the answer may take minutes.
 func (c *modelCaller) answering() {
 	if c.wait == nil || c.turn.announced {
 		return
@@ -309,7 +305,7 @@ func (c *modelCaller) answering() {
 	c.announce(c.turn.asked, c.records.read().Outage.Since)
 }
 
-// announce tells that a Model answers after an outage.
+// announce emits the event that a Model answers after an outage.
 func (c *modelCaller) announce(m string, since time.Time) {
 	now := c.run.config.Now()
 	c.turn.announced = true

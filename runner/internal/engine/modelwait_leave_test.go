@@ -53,10 +53,10 @@ func TestALongWaitForAModelNeedsNoRunner(t *testing.T) {
 
 // leavesWait runs a runner that leaves a wait for a model after a while, and returns that wait
 // at the time of the next try.
-func (s *testRun) leavesWait(t *testing.T, after time.Duration) *task.ModelWait {
+func (tr *testRun) leavesWait(t *testing.T, after time.Duration) *task.ModelWait {
 	t.Helper()
 	began := time.Now()
-	out := s.run(t)
+	out := tr.run(t)
 	w := out.Progress.ModelWait
 	if took := time.Since(began); out.Reason != task.ReasonWaiting || took != after || out.Progress.State != approval.StateModel || w == nil {
 		t.Fatalf("ended %s after %s in state %q, wait %+v: %s", out.Reason, took, out.Progress.State, w, out.Message)

@@ -77,12 +77,12 @@ func TestAWaitForAModelEndsWithTheFirstPartOfItsAnswer(t *testing.T) {
 }
 
 // stateMessages are the messages of the events that say what the runner does.
-func (s *testRun) stateMessages() (all []string) {
-	s.sink.mu.Lock()
-	defer s.sink.mu.Unlock()
-	for i, e := range s.sink.all {
+func (tr *testRun) stateMessages() (all []string) {
+	tr.sink.mu.Lock()
+	defer tr.sink.mu.Unlock()
+	for i, e := range tr.sink.all {
 		if _, ok := e.(events.StateChanged); ok {
-			all = append(all, s.sink.messages[i])
+			all = append(all, tr.sink.messages[i])
 		}
 	}
 	return all

@@ -108,11 +108,11 @@ func limitedFor(d time.Duration) turn {
 // next begins as late, and takes another 10.
 type slowOutage struct{ asked *int }
 
-func (m slowOutage) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, error] {
+func (s slowOutage) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
-		*m.asked++
+		*s.asked++
 		time.Sleep(20 * time.Second)
-		if *m.asked <= 4 {
+		if *s.asked <= 4 {
 			yield(model.Delta{}, &model.UnavailableError{Message: "i/o timeout"})
 			return
 		}
@@ -445,7 +445,7 @@ type inRounds struct {
 	asked  *int
 }
 
-func (m inRounds) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, error] {
-	*m.asked++
-	return m.rounds[*m.asked-1]
+func (i inRounds) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, error] {
+	*i.asked++
+	return i.rounds[*i.asked-1]
 }

@@ -44,8 +44,7 @@ func (v view) last() step.Step {
 	return v.Steps[len(v.Steps)-1]
 }
 
-// answer is the last that the model said, unless a user spoke after it: the
-// results of its calls are part of it.
+// answer returns the last answer of the model, even after the results of its calls, unless a user spoke after it.
 func (v view) answer() step.Step {
 	for _, s := range slices.Backward(v.Steps) {
 		if s.Role != step.RoleTool {
@@ -79,8 +78,8 @@ const (
 	endSession
 )
 
-// rules are the whole policy of a session, most pressing first: the first that
-// applies decides. When none does, it is the model's turn.
+// rules decide what a session does next, most important first: the first that applies decides. If none does, the model
+// is asked.
 var rules = []func(view) (action, bool){
 	sessionEnded,  // finish or reject was called
 	answered,      // the model has answered, and an answer is all that is asked
@@ -172,9 +171,9 @@ func limitReached(v view) (action, bool) {
 	return endWith(Outcome{Reason: err.Reason, Message: err.Message})
 }
 
-// invalidAnswer tells the model once what is wrong with its answer. Another such answer is
-// InvalidOutput, but for one that has a call as text if the model was told of something
-// else: it knows not yet that nothing was executed.
+// invalidAnswer tells the model once what is wrong with its answer. A second such answer ends the session with
+// InvalidOutput. An answer that has a call as text, after a notice about something else, gets one more notice: the
+// model does not know yet that nothing was executed.
 func invalidAnswer(v view) (action, bool) {
 	s := v.last()
 	wrong := answerProblem(v, s)
@@ -188,7 +187,7 @@ func invalidAnswer(v view) (action, bool) {
 	return action{kind: instructModel, text: wrong.nudge, note: step.NoteNudge}, true
 }
 
-// notAsAsked is the message of a Run whose model was told how to end, and did not.
+// notAsAsked is the message of a Run whose model did not end as the notice told it.
 func notAsAsked(steps []step.Step, wrong problem) string {
 	answers := 1
 	for _, s := range slices.Backward(steps) {
@@ -201,7 +200,7 @@ func notAsAsked(steps []step.Step, wrong problem) string {
 	return fmt.Sprintf("The model did not end as asked, in %d answers in a row. The last: %s", answers, wrong.reason)
 }
 
-// lastNudge returns how the model was told to end, if that is the last that was said to it.
+// lastNudge returns the notice about how to end, if it is the last message to the model.
 func lastNudge(steps []step.Step) string {
 	for _, s := range slices.Backward(steps) {
 		switch {
@@ -214,8 +213,7 @@ func lastNudge(steps []step.Step) string {
 	return ""
 }
 
-// repeating tells the model once that it repeats itself. Found again, it
-// is Stuck.
+// repeating tells the model once that it repeats itself. The second time, the session ends with Stuck.
 func repeating(v view) (action, bool) {
 	f, found := loopdetect.Find(v.Steps)
 	if !found {
@@ -235,8 +233,8 @@ func userMessages(v view) (action, bool) {
 	return action{kind: addMessages, messages: v.messages}, len(v.messages) > 0
 }
 
-// contextFull makes room before the model is asked. The provider has the last word: the
-// session ends only if it refused the request as it is now, and no more can be hidden.
+// contextFull makes room before the model is asked. The session ends only if the provider refused the current request
+// as too long and nothing more can be hidden.
 func contextFull(v view) (action, bool) {
 	if v.overflow == nil && v.used <= v.trigger {
 		return action{}, false
@@ -267,14 +265,13 @@ func planCut(v view) (compaction.Cut, bool) {
 	return cut, ok
 }
 
-// A problem is why an answer cannot be the last one.
+// A problem is the reason why an answer cannot be the last one.
 type problem struct {
 	nudge  string // tells the model
 	reason string // tells users, if the model gives such an answer again
 }
 
-// answerProblem returns what is wrong with a turn without calls that cannot be the last one;
-// the zero problem if it can.
+// answerProblem returns why a turn without calls cannot be the last one, or the zero problem.
 func answerProblem(v view, s step.Step) problem {
 	switch {
 	case len(s.Calls) > 0:

@@ -18,8 +18,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// maxName is how much of a name the last steps show. A model may write a longer
-// one, and a Model may have one.
+// maxName bounds names in the last steps of the status. Models may write longer ones, and Models may have longer ones.
 const maxName = 64
 
 // A statusBuilder keeps what the Run's status shows of a session: bounded, however long
@@ -39,7 +38,7 @@ func (b *statusBuilder) setReportedState(to string) {
 	b.lastState = to
 }
 
-// reportedState is the state that was reported to the operator last.
+// reportedState returns the state that was last reported to the operator.
 func (b *statusBuilder) reportedState() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -53,7 +52,7 @@ func newStatusBuilder(c Config) *statusBuilder {
 	}
 }
 
-// beginStep shows a turn or a call as the step under way.
+// beginStep shows a turn or a call as the current step.
 func (r *run) beginStep(id, kind, name string) {
 	id = task.ShownID(id)
 	r.status.beginStep(id, kind, name, r.config.Now())
@@ -63,8 +62,7 @@ func (r *run) beginStep(id, kind, name string) {
 	r.config.Report.Report(r.takeProgress)
 }
 
-// beginStep shows a step as the one under way, from the moment at which it is
-// first shown.
+// beginStep shows a step as the current one. Its time is when it was first shown.
 func (b *statusBuilder) beginStep(id, kind, name string, at time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -74,7 +72,7 @@ func (b *statusBuilder) beginStep(id, kind, name string, at time.Time) {
 	b.shown.Step = &task.Current{ID: id, Kind: kind, Name: name, StartedAt: at.UTC().Format(time.RFC3339)}
 }
 
-// addRecent moves a step among the last ones.
+// addRecent adds a step to the last ones.
 func (b *statusBuilder) addRecent(r task.Recent) {
 	r.ID, r.Name = task.ShownID(r.ID), task.Cut(r.Name, maxName)
 	r.Summary = task.Cut(redact.Printable(r.Summary), task.MaxRecentText)
@@ -92,15 +90,15 @@ func (b *statusBuilder) setModel(model string, at time.Time) {
 	b.shown.Model, b.shown.AnsweredAt = model, at.UTC().Format(time.RFC3339)
 }
 
-// clearStep shows that nothing is under way.
+// clearStep shows that no step is active.
 func (b *statusBuilder) clearStep() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.shown.Step = nil
 }
 
-// beginEffects shows that effects begin, and says whether it was not shown
-// before. Others wait until the first has called release.
+// beginEffects shows that effects begin. first is true if that was not shown before; other callers then wait until
+// release is called.
 func (b *statusBuilder) beginEffects() (first bool, release func()) {
 	b.effects.Lock()
 	b.mu.Lock()
@@ -110,7 +108,7 @@ func (b *statusBuilder) beginEffects() (first bool, release func()) {
 	return first, b.effects.Unlock
 }
 
-// revertEffects reverts beginEffects where that could not be reported.
+// revertEffects reverts beginEffects after the report of it failed.
 func (b *statusBuilder) revertEffects() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -128,22 +126,22 @@ func (b *statusBuilder) markWarned(limit string) bool {
 	return true
 }
 
-// clearWarnings forgets the warnings: limits were raised.
+// clearWarnings forgets the warnings, because limits were raised.
 func (b *statusBuilder) clearWarnings() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	clear(b.warned)
 }
 
-// takeProgress returns the progress for a reporter, which calls it when it takes the value,
-// one call at a time, and keeps the state that the value has.
+// takeProgress returns the progress for a reporter. The reporter makes one call at a time, and the state in its result
+// counts as reported.
 func (r *run) takeProgress() task.Progress {
 	p := r.progress()
 	r.status.setReportedState(p.State)
 	return p
 }
 
-// progress is the status with the numbers of this moment. It changes nothing.
+// progress returns the status with current numbers. It changes nothing.
 func (r *run) progress() task.Progress {
 	r.status.mu.Lock()
 	p := r.status.shown
@@ -163,7 +161,7 @@ func (r *run) progress() task.Progress {
 	return p
 }
 
-// decided are the last decisions that the runner acted on.
+// decided returns the last Decisions that the runner acted on.
 func (r *run) decided() (all []task.Decided) {
 	r.state.View(func(now *state.Run) {
 		for _, d := range now.Decided {
@@ -209,7 +207,7 @@ func (s *session) ShowDenied(call step.Call, denied toolcall.Denial) {
 	s.records.Emit(deniedMessage(call.Name, denied), events.CallDenied{ID: call.ID, Name: call.Name, By: denied.By, Rule: denied.Rule, Step: step.SeqOf(call.ID)})
 }
 
-// deniedMessage says what denied a call.
+// deniedMessage describes what denied a call.
 func deniedMessage(name string, denied toolcall.Denial) string {
 	switch {
 	case denied.By == task.DeniedByApprover:
@@ -224,8 +222,7 @@ func deniedMessage(name string, denied toolcall.Denial) string {
 	return name + " was denied by policy rule " + denied.Rule
 }
 
-// BeginEffects implements [toolcall.Status]. The operator knows of it before anything
-// happens.
+// BeginEffects implements [toolcall.Status]. It returns after the operator has recorded that effects begin.
 func (s *session) BeginEffects(ctx context.Context) error {
 	first, release := s.run.status.beginEffects()
 	defer release()
@@ -239,7 +236,7 @@ func (s *session) BeginEffects(ctx context.Context) error {
 	return nil
 }
 
-// oneLine is arguments as a line for people, however the model laid them out.
+// oneLine returns arguments as one line for users.
 func oneLine(args json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Compact(&b, args) != nil {
@@ -248,7 +245,7 @@ func oneLine(args json.RawMessage) string {
 	return task.Cut(b.String(), task.MaxSummary)
 }
 
-// summarize is an answer in a line.
+// summarize returns an answer as one line.
 func summarize(s step.Step) string {
 	if text := toolcall.FirstLine(s.Text()); text != "" {
 		return text

@@ -31,9 +31,9 @@ func runWithQuestions(c *fakeSignals, turns ...turn) *testRun {
 }
 
 // running starts a testRun; what it returns waits for its end.
-func (s *testRun) running(ctx context.Context) func() Outcome {
+func (tr *testRun) running(ctx context.Context) func() Outcome {
 	out := make(chan Outcome, 1)
-	go func() { out <- Run(ctx, s.Config) }()
+	go func() { out <- Run(ctx, tr.Config) }()
 	return func() Outcome { return <-out }
 }
 

@@ -21,8 +21,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// load reads the journal and sets the meter to the higher of what it and the
-// task say, with what was granted on top of the limits. The Run's own tools are told on the way what succeeded before.
+// load reads the journal. It sets the meter to the higher of the usage in the journal and in the task, and applies
+// grants. The tools of the Run's own session get the calls that succeeded before.
 func (r *run) load() error {
 	recall := recaller{report: r.config.Actor.Recall}
 	if err := r.state.Load(recall.apply); err != nil {
@@ -41,8 +41,8 @@ func (r *run) load() error {
 	return nil
 }
 
-// A recaller reports to the tools of a session which calls succeeded before, as the
-// journal is read. Those of hidden steps are among them.
+// A recaller passes calls that succeeded before to the tools of a session, while the journal is read. Calls of hidden
+// steps are included.
 type recaller struct {
 	session string
 	report  func(name string, args json.RawMessage)
@@ -64,7 +64,7 @@ func (c *recaller) apply(r journal.Record) {
 	}
 }
 
-// setFinalArgs takes over the arguments with which a call was really made.
+// setFinalArgs keeps the arguments with which a call was executed.
 func (c *recaller) setFinalArgs(i journal.Intent) {
 	for n := range c.calls {
 		if c.calls[n].ID == i.CallID {
@@ -81,8 +81,8 @@ func (c *recaller) reportSuccess(result step.Step) {
 	}
 }
 
-// recall tells the tools of a session below the Run's own, which is made only
-// now, what succeeded before.
+// recall passes calls that succeeded before to the tools of a session below the Run's own, which are made when it is
+// resumed.
 func (s *session) recall() error {
 	if s.records.name == "" || s.actor.Recall == nil {
 		return nil
@@ -97,8 +97,7 @@ func (s *session) recall() error {
 	return nil
 }
 
-// resume settles what an earlier runner left open and opens the session, or
-// goes on with it.
+// resume settles calls that an earlier runner left open, and opens or continues the session.
 func (s *session) resume(ctx context.Context) error {
 	st := s.records.read()
 	turnRouting{s.model}.resume(st)
@@ -120,24 +119,23 @@ func (s *session) resume(ctx context.Context) error {
 	}
 	now := s.records.read()
 	if st.Ended != "" && st.Ended != string(task.ReasonFinished) && len(now.Open()) == 0 {
-		// The session ended as it stands: it needs something new to go on from. Calls
-		// that are open are that, and nothing may stand between them and their results.
+		// The session had ended, so it needs a new message before it can continue. Open calls need their results first:
+		// no message may come between a call and its result.
 		s.checkSpace()
 		return s.nudge(s.runnerNotes(), step.NoteRunner)
 	}
 	return nil
 }
 
-// maxLost bounds the message about what was lost.
+// maxLost bounds the message about lost processes.
 const maxLost = 4 << 10
 
-// isRetry says whether the session goes on from an attempt that failed, which it
-// has not been told yet.
+// isRetry reports whether the session continues after a failed attempt and has no notice of that yet.
 func (s *session) isRetry() bool {
 	return s.records.name == "" && s.run.config.Task.Retry != "" && s.run.restarts == 0
 }
 
-// resumeNotice is the message to a session that is resumed.
+// resumeNotice returns the message to a resumed session.
 func (s *session) resumeNotice() string {
 	var notices []string
 	if s.isRetry() {
@@ -178,10 +176,10 @@ func (s *session) open(ctx context.Context) error {
 	return s.records.recordStep(first, nil)
 }
 
-// maxSchemas bounds how many changed schemas of one session are events.
+// maxSchemas bounds how many changed schemas of one session are emitted as events.
 const maxSchemas = 20
 
-// reportSchemas shows which tools of the session have another schema than their owner wrote.
+// reportSchemas emits events for tools whose schema differs from the owner's.
 func (s *session) reportSchemas() {
 	if s.actor.Tools == nil {
 		return
@@ -215,7 +213,7 @@ func (s *session) completePrompt(ctx context.Context, prompt string) string {
 	return strings.Join([]string{prompt, fmt.Sprintf(noteFresh, s.run.config.Task.Retry, s.run.config.Task.Attempt)}, "\n\n")
 }
 
-// endOfVeto returns the end that the veto of a layer brings; any other error stays as it is.
+// endOfVeto returns the end that belongs to the veto of a layer. Any other error is returned unchanged.
 func endOfVeto(err error) error {
 	if veto, ok := errors.AsType[*middleware.VetoError](err); ok {
 		return task.End(task.ReasonDenied, "%s", veto.Error())
@@ -223,8 +221,8 @@ func endOfVeto(err error) error {
 	return err
 }
 
-// chargeLost charges a model call that a crash cut, at the prices of when it was sent: what it
-// used is not known.
+// chargeLost charges a model call that a crash interrupted. Its usage is not known and is estimated, at the prices of
+// the time at which it was sent.
 func (s *session) chargeLost(asked *journal.Intent, at time.Time) error {
 	if asked == nil {
 		return nil

@@ -32,15 +32,15 @@ type crashingLog struct {
 	died *bool // may be nil
 }
 
-func (m crashingLog) Append(r journal.Record) error {
-	if *m.left == 0 {
-		if m.died != nil {
-			*m.died = true
+func (c crashingLog) Append(r journal.Record) error {
+	if *c.left == 0 {
+		if c.died != nil {
+			*c.died = true
 		}
 		return errKilled
 	}
-	*m.left--
-	return m.Memory.Append(r)
+	*c.left--
+	return c.Memory.Append(r)
 }
 
 // effects counts what really happened in the world, by tool and arguments.

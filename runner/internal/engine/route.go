@@ -18,13 +18,13 @@ import (
 // A Route is a Model for some turns.
 type Route struct {
 	Model Model
-	// When is the expression that selects the turns, for people; empty: there is none.
+	// When is the expression that selects the turns, for users; empty: there is none.
 	When string
 	// Applies evaluates it; nil: it applies to every turn.
 	Applies func(ctx context.Context, t RouteTurn) (bool, error)
 }
 
-// A RouteTurn is what routes are chosen by.
+// A RouteTurn has the facts of a turn that choose its route.
 type RouteTurn struct {
 	Number          int64 // of the session, from 1
 	EstimatedTokens int64 // of the next request
@@ -36,8 +36,8 @@ type turnRouter struct {
 	own     Model // the agent's, if no route applies
 	routes  []Route
 	decided int64 // the turn for which a Model was chosen; 0: none
-	// kept is the begin of the tool loop, and the Model, of the last event about a Model that
-	// could not be chosen.
+	// kept identifies the last event about a Model that could not be chosen: the beginning of the tool loop, and the
+	// Model.
 	kept keptModel
 }
 
@@ -51,12 +51,12 @@ type routing struct {
 	model Model
 	when  string
 	err   error // of the expression
-	// kept says that the session keeps the Model before it: the chosen one cannot read its reasoning.
+	// kept reports that the session keeps its previous Model, because the chosen one cannot read its reasoning.
 	kept bool
 }
 
-// choose returns the Model of the first route that applies. After an expression that fails no
-// other is tried: the agent's own Model is asked.
+// choose returns the Model of the first route that applies. If an expression fails, no further one is tried: the
+// agent's own Model is asked.
 func (r *turnRouter) choose(ctx context.Context, t RouteTurn) routing {
 	for _, route := range r.routes {
 		applies, err := true, error(nil)
@@ -86,71 +86,71 @@ func (r *turnRouter) named(name string) Model {
 // turnRouting chooses the Model that a session asks in its turns.
 type turnRouting struct{ *modelCaller }
 
-// resume takes over the choice of an earlier attempt. A turn whose Model was chosen, or whose
-// request was cut, is not decided again.
-func (c turnRouting) resume(st state.Session) {
-	c.actor.Model = c.routes.named(st.Route)
+// resume restores the choice of an earlier attempt. A turn whose Model was already chosen, or whose request was
+// interrupted, is not routed again.
+func (t turnRouting) resume(st state.Session) {
+	t.actor.Model = t.routes.named(st.Route)
 	if st.RoutedTurn == st.Turns+1 || st.Asked != nil {
-		c.routes.decided = st.Turns + 1
+		t.routes.decided = st.Turns + 1
 	}
 }
 
-// route chooses the Model of a turn, once, before it is first asked or the session is compacted
-// for it. It reports whether another Model was chosen.
-func (c turnRouting) route(ctx context.Context, v view) (bool, error) {
-	r := &c.routes
+// route chooses the Model of a turn, once, before its first request or compaction. It reports whether that is another
+// Model than before.
+func (t turnRouting) route(ctx context.Context, v view) (bool, error) {
+	r := &t.routes
 	turn := v.Turns + 1
 	if len(r.routes) == 0 || r.decided == turn {
 		return false, nil
 	}
 	r.decided = turn
 	chosen := r.choose(ctx, RouteTurn{
-		Number: turn, EstimatedTokens: compaction.Used(c.requestOf(v.Steps)), Left: c.records.account.Left(),
+		Number: turn, EstimatedTokens: compaction.Used(t.requestOf(v.Steps)), Left: t.records.account.Left(),
 	})
-	if chosen.model.Name == c.actor.Model.Name {
-		c.reportRoute(v, chosen)
+	if chosen.model.Name == t.actor.Model.Name {
+		t.reportRoute(v, chosen)
 		return false, nil
 	}
 	if to, _, _ := chosen.model.next(); !canRead(v.Steps, to) {
 		chosen.kept = true
-		c.reportRoute(v, chosen)
+		t.reportRoute(v, chosen)
 		return false, nil
 	}
-	err := c.records.Record(journal.Record{Kind: journal.KindMark, Mark: &journal.Mark{Type: journal.MarkRoute, Text: chosen.model.Name}})
+	err := t.records.Record(journal.Record{Kind: journal.KindMark, Mark: &journal.Mark{Type: journal.MarkRoute, Text: chosen.model.Name}})
 	if err != nil {
 		return false, fmt.Errorf("recording the Model of a turn: %w", err)
 	}
-	c.reportRoute(v, chosen)
-	c.actor.Model, c.compactions = chosen.model, 0
+	t.reportRoute(v, chosen)
+	t.actor.Model, t.compactions = chosen.model, 0
 	return true, nil
 }
 
-// reportRoute writes the event of a choice, before it takes effect. The choice of the same
-// Model without an error is none; a Model that is kept is one event for each tool loop.
-func (c turnRouting) reportRoute(v view, chosen routing) {
+// reportRoute emits the event of a choice, before it takes effect. Choosing the same Model again without an error emits
+// none. A Model that is kept emits one event for each tool loop.
+func (t turnRouting) reportRoute(v view, chosen routing) {
 	to, _, _ := chosen.model.next()
-	e := events.ModelRouted{Step: c.records.next(), From: c.lastModel(v.Steps), To: to, When: chosen.when, Kept: chosen.kept}
+	e := events.ModelRouted{Step: t.records.next(), From: t.lastModel(v.Steps), To: to, When: chosen.when, Kept: chosen.kept}
 	if chosen.err != nil {
 		e.Error = task.Cut(chosen.err.Error(), task.MaxSummary)
 	}
-	same := chosen.model.Name == c.actor.Model.Name
+	same := chosen.model.Name == t.actor.Model.Name
 	if loop := (keptModel{loopStart(v.Steps), to}); chosen.kept && chosen.err == nil {
-		if c.routes.kept == loop {
+		if t.routes.kept == loop {
 			return
 		}
-		c.routes.kept = loop
+		t.routes.kept = loop
 	}
 	if same && chosen.err == nil {
 		return
 	}
 	if !same && !chosen.kept {
 		e.UncachedTokens = uncached(v, to)
-		e.UncachedMicroUSD = c.priceOfUncached(&chosen.model, to, e.UncachedTokens)
+		e.UncachedMicroUSD = t.priceOfUncached(&chosen.model, to, e.UncachedTokens)
 	}
-	c.records.Emit(routeMessage(e), e)
+	t.records.Emit(routeMessage(e), e)
 }
 
-// routeMessage words an event for people.
+// routeMessage returns the message of an event.
 func routeMessage(e events.ModelRouted) string {
 	var text string
 	switch {
@@ -173,14 +173,14 @@ func routeMessage(e events.ModelRouted) string {
 	return text
 }
 
-// lastModel is the Model of the last answer; the one about to be asked if there is none.
-func (c turnRouting) lastModel(steps []step.Step) string {
+// lastModel returns the Model of the last answer or, without an answer, the Model that is asked next.
+func (t turnRouting) lastModel(steps []step.Step) string {
 	for _, s := range slices.Backward(steps) {
 		if s.Role == step.RoleAssistant {
-			return cmp.Or(s.Model, c.actor.Model.Name)
+			return cmp.Or(s.Model, t.actor.Model.Name)
 		}
 	}
-	return c.actor.Model.Name
+	return t.actor.Model.Name
 }
 
 // canRead reports whether a Model can read all reasoning of the current tool loop: providers
@@ -197,8 +197,8 @@ func canRead(steps []step.Step, name string) bool {
 	return true
 }
 
-// isReasoning reports whether a part is reasoning that only the Model that made it may read. Other data
-// of a text or a call, as its phase or its id, is about this part alone, which others read without it.
+// isReasoning reports whether a part is reasoning that only the Model that made it can read. Other provider data, such
+// as the phase of a text or the id of a call, does not count: another Model can read the part without it.
 func isReasoning(p step.Part) bool {
 	return p.Kind == step.PartThinking || p.Kind == step.PartOpaque || p.Signed
 }
@@ -216,7 +216,7 @@ func endsLoop(s step.Step) bool {
 	return false
 }
 
-// loopStart is the number of the step that the current tool loop follows.
+// loopStart returns the number of the step that precedes the current tool loop.
 func loopStart(steps []step.Step) int64 {
 	for _, s := range slices.Backward(steps) {
 		if endsLoop(s) {
@@ -226,8 +226,8 @@ func loopStart(steps []step.Step) int64 {
 	return 0
 }
 
-// uncached returns how many tokens of the session the last Model has in its prompt cache and
-// another has not. The other has those of its own last answer.
+// uncached returns how many tokens of the session are in the prompt cache of the last Model and not in the cache of
+// another. The other has cached the session up to its own last answer.
 func uncached(v view, to string) int64 {
 	var last, own *step.Step
 	for i := range v.Steps {
@@ -243,8 +243,8 @@ func uncached(v view, to string) int64 {
 	return max(cachedOf(last)-cachedOf(own), 0)
 }
 
-// cachedOf is the input of an answer that the prompt cache had or has since. Of several
-// requests, usage is the sum, which can be no more than the last one took.
+// cachedOf returns how much input of an answer is in the prompt cache after it. Usage is the sum of several requests;
+// the result is at most the size of the last request.
 func cachedOf(s *step.Step) int64 {
 	if s == nil {
 		return 0
@@ -253,12 +253,12 @@ func cachedOf(s *step.Step) int64 {
 	return min(cached, cmp.Or(s.Usage.ContextTokens, s.Usage.InputTokens))
 }
 
-// priceOfUncached is what input costs more than from the cache; 0: it is not known.
-func (c turnRouting) priceOfUncached(m *Model, name string, tokens int64) int64 {
+// priceOfUncached returns how much more input costs than from the cache; 0: not known.
+func (t turnRouting) priceOfUncached(m *Model, name string, tokens int64) int64 {
 	if tokens == 0 {
 		return 0
 	}
-	at := c.run.config.Now()
+	at := t.run.config.Now()
 	full := m.priced(name, step.Usage{InputTokens: tokens}, at)
 	cached := m.priced(name, step.Usage{InputTokens: tokens, CacheReadTokens: tokens}, at)
 	if !full.Priced || !cached.Priced {

@@ -37,10 +37,10 @@ func at(turns ...int64) func(RouteTurn) (bool, error) {
 	}
 }
 
-func (s *testRun) answeredBy(t *testing.T) string {
+func (tr *testRun) answeredBy(t *testing.T) string {
 	t.Helper()
 	var all []string
-	for _, st := range s.steps(t) {
+	for _, st := range tr.steps(t) {
 		if st.Role == step.RoleAssistant {
 			all = append(all, st.Model)
 		}

@@ -22,7 +22,7 @@ import (
 // stopFor is how long the layers of a session may take to stop.
 const stopFor = 10 * time.Second
 
-// A session is one agent at work. What was said in it is in the state.
+// A session is one agent at work. The state has its steps.
 type session struct {
 	run     *run
 	actor   Actor
@@ -37,7 +37,7 @@ type session struct {
 	notes  []string // what the runner has to say before the model's next turn
 }
 
-// An origin is where a session comes from.
+// An origin is the delegation that a session comes from.
 type origin struct {
 	name   string // the call that opened it; empty: the Run's own
 	scope  step.Scope
@@ -58,7 +58,7 @@ func newSession(r *run, o origin, a Actor) *session {
 	return s
 }
 
-// work takes up the session and works until it ends.
+// work resumes the session and works until it ends.
 func (s *session) work(ctx context.Context) (Outcome, error) {
 	s.run.activity.Enter()
 	defer s.run.activity.Leave()
@@ -73,7 +73,7 @@ func (s *session) work(ctx context.Context) (Outcome, error) {
 	return s.loop(ctx)
 }
 
-// loop is the whole of an agent: decide, do, decide again.
+// loop is the agent loop: decide, execute, decide again.
 func (s *session) loop(ctx context.Context) (Outcome, error) {
 	defer s.model.stopWaiting()
 	for {
@@ -100,9 +100,8 @@ func (s *session) loop(ctx context.Context) (Outcome, error) {
 	}
 }
 
-// route chooses the Model of the turn that is about to begin. It reports whether another one
-// was chosen, so that what comes next is decided again by its context window, and returns an error
-// if the session is over.
+// route chooses the Model of the next turn. If it reports that another Model was chosen, the next action must be
+// decided again with that Model's context window. An error means that the session is over.
 func (s *session) route(ctx context.Context, v view, act action) (bool, error) {
 	if act.kind != askModel && act.kind != compactSession {
 		return false, nil
@@ -113,7 +112,7 @@ func (s *session) route(ctx context.Context, v view, act action) (bool, error) {
 	return turnRouting{s.model}.route(ctx, v)
 }
 
-// execute does what was decided.
+// execute executes an action.
 func (s *session) execute(ctx context.Context, v view, act action) error {
 	if act.kind != askModel && act.kind != compactSession {
 		s.model.stopWaiting()
@@ -141,8 +140,8 @@ func (s *session) execute(ctx context.Context, v view, act action) error {
 	return nil
 }
 
-// SafePoint is where the runner may leave, and where a Run is held whose runner may
-// not. It returns once something new may begin, or why nothing may.
+// SafePoint waits while the Run is paused, unless the runner can leave. It returns when something new may begin, or an
+// error that says why nothing may.
 func (s *session) SafePoint(ctx context.Context) error {
 	if left := s.run.requests.Leave(); left != nil {
 		return left
@@ -169,7 +168,7 @@ func (s *session) hold(ctx context.Context) error {
 	return err
 }
 
-// applyDecisions acts on new Decisions in the Run's own session, and returns the messages to it.
+// applyDecisions applies new Decisions in the Run's own session, and returns the messages to it.
 func (s *session) applyDecisions(now signals.Signals) ([]task.Decision, error) {
 	if s.records.name != "" {
 		return nil, nil
@@ -177,7 +176,7 @@ func (s *session) applyDecisions(now signals.Signals) ([]task.Decision, error) {
 	return s.run.requests.ApplyDecisions(s.records, now.Decisions)
 }
 
-// view returns all that next may know. It changes nothing.
+// view returns everything that next depends on. It changes nothing.
 func (s *session) view(now signals.Signals, left *task.EndError, messages []task.Decision) view {
 	v := view{
 		Session:     s.records.read(),
@@ -202,7 +201,7 @@ func (s *session) view(now signals.Signals, left *task.EndError, messages []task
 	return v
 }
 
-// end tells the layers and the journal how the session ended, where it did.
+// end reports the end of the session to the layers and the journal, if it has ended.
 func (s *session) end(ctx context.Context, out Outcome) Outcome {
 	if out.Text == "" && out.Output == nil { // an output is the answer, not what was said on the way to it
 		out.Text = lastText(s.records.read().Steps)
@@ -213,13 +212,13 @@ func (s *session) end(ctx context.Context, out Outcome) Outcome {
 	if s.opened {
 		s.stopLayers(ctx, middleware.SessionEnd{Scope: s.records.scope, Reason: string(out.Reason), Text: out.Text})
 	}
-	// Only the next attempt reads it; without it, that one begins with the same
-	// question, which is no harm.
+	// Only the next attempt reads this record. Without it, that attempt starts with the same question again, which does
+	// no harm.
 	_ = s.records.Record(journal.Record{Kind: journal.KindMark, Mark: &journal.Mark{Type: journal.MarkEnded, Text: string(out.Reason)}})
 	return out
 }
 
-// stopLayers lets the layers see the end, for no longer than stopFor.
+// stopLayers reports the end to the layers, and waits at most stopFor.
 func (s *session) stopLayers(ctx context.Context, c middleware.SessionEnd) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopFor)
 	defer cancel()
@@ -236,7 +235,7 @@ func (s *session) stopLayers(ctx context.Context, c middleware.SessionEnd) {
 	}
 }
 
-// lastText is the last that the model said.
+// lastText returns the last text of the model.
 func lastText(steps []step.Step) string {
 	for _, s := range slices.Backward(steps) {
 		if text := s.Text(); s.Role == step.RoleAssistant && text != "" {
@@ -246,8 +245,8 @@ func lastText(steps []step.Step) string {
 	return ""
 }
 
-// recordMessages tells the model what people said to it, each with the decision that it
-// came in: one record, so that it is said once, whatever happens.
+// recordMessages passes messages of users to the model, each with the Decision that it came in. They are one record, so
+// that each is passed on exactly once.
 func (s *session) recordMessages(ctx context.Context, messages []task.Decision) error {
 	for _, d := range messages {
 		text := task.Cut(s.run.config.Redact.String(d.Value), toolcall.MaxResult) // redacted whole: a piece of a secret would not be known
@@ -268,8 +267,8 @@ func (s *session) recordMessages(ctx context.Context, messages []task.Decision) 
 	return nil
 }
 
-// showPromptFiles adds the files that the Run shows with its prompt. One that cannot be shown ends
-// the Run: the model would work without it.
+// showPromptFiles adds the files that the Run shows with its prompt. A file that cannot be shown ends the Run: without
+// it the model would work on wrong input.
 func (s *session) showPromptFiles(ctx context.Context, first *step.Step) error {
 	if s.records.name != "" {
 		return nil
@@ -290,8 +289,7 @@ func (s *session) showPromptFiles(ctx context.Context, first *step.Step) error {
 	return nil
 }
 
-// recordNotice records what the model is to be told before its next turn, which may be in
-// another attempt.
+// recordNotice records a message to the model for its next turn, which may be in another attempt.
 func (s *session) recordNotice(notice string) error {
 	if notice == "" || slices.Contains(s.records.read().Notices, notice) {
 		return nil
@@ -302,7 +300,7 @@ func (s *session) recordNotice(notice string) error {
 	return nil
 }
 
-// nudge tells the model what the runner has to say.
+// nudge records a message of the runner to the model.
 func (s *session) nudge(text string, note step.Note) error {
 	if note == step.NoteRunner {
 		s.notes = nil
@@ -312,12 +310,12 @@ func (s *session) nudge(text string, note step.Note) error {
 	return s.records.recordMessage(text, note)
 }
 
-// runnerNotes is what the runner has to say to the model before its next turn.
+// runnerNotes returns the runner's messages to the model before its next turn.
 func (s *session) runnerNotes() string {
 	return strings.Join(append(slices.Clone(s.records.read().Notices), s.notes...), "\n")
 }
 
-// checkSpace adds a note, once, if the workspace has little space left.
+// checkSpace adds one note if the workspace has little space left.
 func (s *session) checkSpace() {
 	if !s.warned && s.run.config.LowSpace != nil && s.run.config.LowSpace() {
 		s.warned = true
@@ -355,7 +353,7 @@ func (s *session) Below(name string) *toolcall.Runner {
 	return below.calls
 }
 
-// newChild returns the session that a call opens, or why it may not.
+// newChild returns the session that a call opens, or an error that says why it may not.
 func (s *session) newChild(d Delegation) (*session, *tool.Error) {
 	scope := step.Scope{Depth: s.records.scope.Depth + 1, Parent: d.Call, Agent: d.Agent}
 	if int64(scope.Depth) > s.deepest {
@@ -378,8 +376,8 @@ func (s *session) newChild(d Delegation) (*session, *tool.Error) {
 	return child, nil
 }
 
-// workAsChild works until the session ends. An error ends the whole Run, or leaves
-// the call open that opened the session.
+// workAsChild works until the session ends. An error ends the whole Run, or leaves the call open that opened the
+// session.
 func (s *session) workAsChild(ctx context.Context) (out Outcome, err error) {
 	defer toolcall.Recover(func(crashed error) { err = crashed })
 	last := s.records.read().Last
@@ -408,7 +406,7 @@ func (s *session) workAsChild(ctx context.Context) (out Outcome, err error) {
 	return out, nil
 }
 
-// endsRun reports whether an end is of the whole Run, whichever session met it.
+// endsRun reports whether a reason ends the whole Run, in whichever session it occurs.
 func endsRun(r task.Reason) bool {
 	switch r {
 	case task.ReasonRunnerFailed, task.ReasonStorageFull, task.ReasonFenced, task.ReasonSecretMissing:

@@ -17,7 +17,7 @@ import (
 
 // left is the journal of a runner that was lost while a session below a call
 // was at work: of its two calls the second was done.
-func (s *testRun) left(t *testing.T, effect tool.Effect) {
+func (tr *testRun) left(t *testing.T, effect tool.Effect) {
 	t.Helper()
 	said := func(session string, seq int64, role step.Role, calls ...step.Call) journal.Record {
 		st := step.Step{Seq: seq, Role: role, Calls: calls, Parts: []step.Part{{Kind: step.PartText, Text: "go"}}}
@@ -40,7 +40,7 @@ func (s *testRun) left(t *testing.T, effect tool.Effect) {
 		begun("s2c1", "s2c1.s2c2", "Bash", effect),
 		{Kind: journal.KindResult, Session: "s2c1", Step: &step.Step{Seq: 4, Role: step.RoleTool, CallID: "s2c1.s2c2", Name: "Bash"}},
 	} {
-		if err := s.journal.Append(r); err != nil {
+		if err := tr.journal.Append(r); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -103,20 +103,20 @@ func waitingRun(t turn) *testRun {
 
 // leftAfter runs the testRun and asserts that the runner leaves then, with nothing
 // recorded as ended and nothing made that was not approved.
-func (s *testRun) leftAfter(t *testing.T, want time.Duration) {
+func (tr *testRun) leftAfter(t *testing.T, want time.Duration) {
 	t.Helper()
 	began := time.Now()
-	out := s.run(t)
+	out := tr.run(t)
 	// What runs in the background tells nobody that it has ended.
 	if late := time.Since(began) - want; out.Reason != task.ReasonWaiting || late < 0 || late > approval.SuspendRetry {
 		t.Fatalf("ended %s after %s: %s", out.Reason, time.Since(began), out.Message)
 	}
-	last := s.reporter.reported[len(s.reporter.reported)-1]
+	last := tr.reporter.reported[len(tr.reporter.reported)-1]
 	if diff := cmp.Diff(out.Progress, last, cmpopts.IgnoreFields(task.Progress{}, "Step")); diff != "" {
 		t.Errorf("the outcome tells another state than was told last:\n%s", diff)
 	}
-	if st := s.state(t); st.Ended != "" || len(s.doneWith("Bash")) > 0 {
-		t.Errorf("recorded as ended %q, made %v", st.Ended, s.doneWith("Bash"))
+	if st := tr.state(t); st.Ended != "" || len(tr.doneWith("Bash")) > 0 {
+		t.Errorf("recorded as ended %q, made %v", st.Ended, tr.doneWith("Bash"))
 	}
 }
 

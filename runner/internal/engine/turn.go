@@ -41,29 +41,29 @@ type modelTurn struct {
 	failedAt    time.Time // when the first of them failed; zero: none did
 }
 
-// A modelCaller asks the model of one session, and makes space for it.
+// A modelCaller asks the model of one session, and compacts the session for it.
 type modelCaller struct {
 	run     *run
 	actor   *Actor
 	records *records
 	system  string
 	tools   []step.Tool
-	// answer is the model call behind the layers.
+	// answer makes the model call through the layers.
 	answer middleware.ModelFunc
 
 	turn modelTurn
-	// routes choose actor.Model, which is asked.
+	// routes choose actor.Model.
 	routes turnRouter
-	// wait is the wait for the model; nil: there is none. gaveUp is a wait that was too long.
+	// wait is the current wait for the model, or nil. gaveUp is a wait that took too long.
 	wait   *approval.ModelWait
 	gaveUp *task.ModelWait
-	// compactions are those in a row that were not enough by our count, compactedSince those
-	// since the last answer; overflow is why the provider refused the last request.
+	// compactions counts compactions in a row that freed too little by our own count. compactedSince counts those since
+	// the last answer. overflow is why the provider refused the last request.
 	compactions    int
 	compactedSince int
 	overflow       *model.ContextTooLongError
-	// refused is the end that a refusal brings which did not say that the request is too
-	// long, if the request is as long once more; nil: there was none since the last answer.
+	// refused is set by a refusal that may mean that the request is too long: it is the error that ends the session if
+	// the shorter request is refused, too. Nil: there was none since the last answer.
 	refused      *task.EndError
 	refusedSizes map[string]refusedSize // by the name of the Model
 }
@@ -98,8 +98,8 @@ func (c *modelCaller) ask(ctx context.Context) error {
 	return c.recordAnswer(began, resp, report.Hooks())
 }
 
-// recordDiscarded records what an answer used that a layer made nothing of: else it
-// would be charged once more, by estimate, when the session is resumed.
+// recordDiscarded records the usage of an answer that a layer discarded. Otherwise a resume would charge the answer
+// again, by estimate.
 func (c *modelCaller) recordDiscarded() error {
 	if !c.turn.answered {
 		return nil
@@ -107,7 +107,7 @@ func (c *modelCaller) recordDiscarded() error {
 	return c.records.Record(journal.Record{Kind: journal.KindMeter})
 }
 
-// addMessage adds a message of a layer before the turn of the model.
+// addMessage adds a message of a layer before the model's answer.
 func (c *modelCaller) addMessage(t *middleware.Turn, text string, note step.Note) error {
 	if err := c.records.recordMessage(text, note); err != nil {
 		return c.turn.fail(err)
@@ -117,7 +117,7 @@ func (c *modelCaller) addMessage(t *middleware.Turn, text string, note step.Note
 	return nil
 }
 
-// charge counts a model call that a layer made by itself.
+// charge counts a model call that a layer made itself.
 func (c *modelCaller) charge(used step.Usage) {
 	c.records.account.Add(func(m *step.Meter) {
 		m.ModelCalls++
@@ -125,7 +125,7 @@ func (c *modelCaller) charge(used step.Usage) {
 	})
 }
 
-// beginTurn shows in the status that a model is about to be asked, and returns which.
+// beginTurn shows in the status which model is about to be asked, and returns its name.
 func (c *modelCaller) beginTurn(m *Model) string {
 	name, _, _ := m.next()
 	c.turn = modelTurn{id: c.records.nextID()}
@@ -133,8 +133,8 @@ func (c *modelCaller) beginTurn(m *Model) string {
 	return name
 }
 
-// startTurn tells, once, that a model is asked for the next step of the session. A layer may have added
-// messages since beginTurn, and may ask again behind another one: then the answer has another id.
+// startTurn emits, once, that a model is asked for the next step of the session. If a layer has added messages since
+// beginTurn, the step has another id.
 func (c *modelCaller) startTurn(name string) {
 	if id := c.records.nextID(); c.turn.id != id {
 		c.turn.id, c.turn.started = id, false
@@ -147,7 +147,7 @@ func (c *modelCaller) startTurn(name string) {
 	c.records.Emit(fmt.Sprintf("Step %s: asking %s", c.turn.id, name), events.StepStarted{ID: c.turn.id, Step: c.turn.seq(), Kind: task.KindModel, Name: name})
 }
 
-// seq is the number of the answer among the messages of its session.
+// seq returns the number of the answer among the steps of its session.
 func (t *modelTurn) seq() int64 { return step.SeqOf(t.id) }
 
 // untilStopped returns a context that ends when the Run is asked to stop.
@@ -161,8 +161,8 @@ func (c *modelCaller) untilStopped(ctx context.Context) (context.Context, func()
 	return ctx, func() { off(); cancel(nil) }
 }
 
-// request is all that the model sees of the session. Between compactions it
-// only ever grows at its end, so that providers can cache it.
+// request returns everything that the model sees of the session. Between compactions it only grows at its end, so that
+// providers can cache it.
 func (c *modelCaller) request() *model.Request {
 	return c.requestOf(c.records.read().Steps)
 }
@@ -175,13 +175,12 @@ func (c *modelCaller) requestOf(steps []step.Step) *model.Request {
 	return &model.Request{System: c.system, Steps: slices.Clip(steps), Tools: c.tools, Params: c.actor.Model.Params, CacheKey: key, Files: c.run.config.Files}
 }
 
-// callBehindLayers is innermost of the layers around a model call.
+// callBehindLayers is the innermost function of the layers around a model call.
 func (c *modelCaller) callBehindLayers(ctx context.Context, t *middleware.Turn) (model.Response, error) {
 	return c.callModel(ctx, &c.actor.Model, t.Request)
 }
 
-// callModel records that a model is about to be asked, asks it, and counts what
-// that used, every time.
+// callModel records that a model is about to be asked, asks it, and counts the usage of every try.
 func (c *modelCaller) callModel(ctx context.Context, m *Model, req *model.Request) (model.Response, error) {
 	if c.turn.tries++; c.turn.tries > 1 {
 		c.records.Emit("The model is asked again", events.Reset{Step: c.turn.seq()})
@@ -210,8 +209,7 @@ func (c *modelCaller) callModel(ctx context.Context, m *Model, req *model.Reques
 	return resp, nil
 }
 
-// warnOfReason warns of an answer that counts although its finish reason does not say that
-// it is whole.
+// warnOfReason warns about an answer that is used although its finish reason does not show that it is complete.
 func (c *modelCaller) warnOfReason(resp model.Response) {
 	if resp.UnclearReason == "" {
 		return
@@ -220,7 +218,7 @@ func (c *modelCaller) warnOfReason(resp model.Response) {
 	c.records.Emit(text, events.Warning{Text: text, Step: c.turn.seq()})
 }
 
-// warn warns of what a request lacks, once in an attempt. The result of the Run has it too.
+// warn warns about what a request lacks, once in an attempt. The result of the Run has the warning too.
 func (c *modelCaller) warn(text string) {
 	text = c.run.config.Redact.String(text)
 	if c.run.requestWarnings.add(text) {
@@ -228,13 +226,13 @@ func (c *modelCaller) warn(text string) {
 	}
 }
 
-// fail keeps a failure of the runner itself.
+// fail keeps an error of the runner itself.
 func (t *modelTurn) fail(err error) error {
 	t.fault = err
 	return err
 }
 
-// show passes an answer on as it comes.
+// show passes on an answer while it arrives.
 func (c *modelCaller) show(d model.Delta) {
 	if d.Reset {
 		c.turn.requests++
@@ -263,7 +261,7 @@ func (c *modelCaller) show(d model.Delta) {
 	}
 }
 
-// recordAnswer records a whole answer, with what hooks did around it.
+// recordAnswer records a complete answer, with the actions of hooks.
 func (c *modelCaller) recordAnswer(began time.Time, resp model.Response, hooks []step.Hook) error {
 	st := c.assistant(resp)
 	st.Hooks, st.At, st.Duration = hooks, began.UTC(), c.run.config.Now().Sub(began)
@@ -285,8 +283,7 @@ func (c *modelCaller) recordAnswer(began time.Time, resp model.Response, hooks [
 	return nil
 }
 
-// assistant is an answer as a step: without secrets, its calls named by us and
-// their arguments made valid.
+// assistant returns an answer as a step: without secrets, with our own ids for its calls, and with valid arguments.
 func (c *modelCaller) assistant(resp model.Response) step.Step {
 	st := step.Step{Role: step.RoleAssistant, Finish: resp.Finish, UnclearReason: c.run.config.Redact.String(resp.UnclearReason), Model: cmp.Or(resp.Model, c.actor.Model.Name), Usage: resp.Usage}
 	for _, p := range resp.Parts {
@@ -302,12 +299,12 @@ func (c *modelCaller) assistant(resp model.Response) step.Step {
 	return st
 }
 
-// errUnfinished ends an answer that paused and must not go on: a limit is reached,
-// or the Run is paused or leaves. What comes next sees which.
+// errUnfinished ends an answer that paused and must not continue, because a limit is reached, or the Run is paused or
+// leaves. next decides what follows.
 var errUnfinished = errors.New("the answer paused, and the rest of it was not asked for")
 
-// continued passes on the answer of a model. Where it pauses, the request that
-// asks for the rest is counted and held to the limits like any other.
+// continued passes on the answer of a model. If it pauses, the request for the rest is counted and limited like any
+// other.
 func (c *modelCaller) continued(name string, stream iter.Seq2[model.Delta, error]) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		for d, err := range stream {
@@ -325,9 +322,8 @@ func (c *modelCaller) continued(name string, stream iter.Seq2[model.Delta, error
 	}
 }
 
-// checkContinuation records that a model is about to be asked for the rest of an answer, or
-// returns why it is not. A runner that dies after it charges what the answer cost
-// so far when the session is resumed.
+// checkContinuation records that the rest of an answer is about to be requested, or returns why it is not. The record
+// has the usage so far, which is charged after a crash.
 func (c *modelCaller) checkContinuation(name string, soFar *step.Usage) error {
 	used := step.Usage{}
 	if soFar != nil {
@@ -346,9 +342,9 @@ func (c *modelCaller) checkContinuation(name string, soFar *step.Usage) error {
 	return nil
 }
 
-// textCall returns the name of the tool that an answer calls in its text; empty: none. A
-// text that is the output, that the model was given, or that the prompt asked for is no
-// call, whatever its form. Directly after the notice that nothing was executed, more is one.
+// textCall returns the name of the tool that an answer calls in its text, or an empty name. A text is no call if it is
+// valid output, if the model was given it, or if the prompt asked for it. Directly after a notice that nothing was
+// executed, more forms count as calls.
 func (c *modelCaller) textCall(answer step.Step) string {
 	if answer.Role != step.RoleAssistant || len(answer.Calls) > 0 {
 		return ""
@@ -377,8 +373,7 @@ func (c *modelCaller) textCall(answer step.Step) string {
 	return call.Name
 }
 
-// isOutput reports whether a text is a value of the output schema: then the model is to
-// call finish with it.
+// isOutput reports whether a text is valid output: then the model is asked to call finish with it.
 func (c *modelCaller) isOutput(text string) bool {
 	if len(c.actor.Agent.OutputSchema) == 0 || !json.Valid([]byte(text)) {
 		return false
@@ -388,14 +383,13 @@ func (c *modelCaller) isOutput(text string) bool {
 	return i >= 0 && c.actor.Tools.Check(tools[i].Name, json.RawMessage(text)) == nil
 }
 
-// What the loop says to the model. The texts are part of the session: a word
-// changed here changes what a resumed session is compared with.
+// Messages of the loop to the model. The texts are part of sessions: changing a word makes resumed sessions differ from
+// what was recorded.
 const (
 	nudgeFinish = "You have not ended the work yet. Call the tool Finish with your result as its arguments; a text alone does not end it."
 	nudgeSilent = "Your answer was empty. Go on with the work, or say what the result is."
 	nudgeCut    = "Your answer was cut at the limit of its length and is not used. Give a shorter one, whole."
-	// nudgeTextCall begins the notice about a call that was written as text, nudgeCallTool
-	// completes it.
+	// nudgeTextCall begins the notice about a call that was written as text, nudgeCallTool completes it.
 	nudgeTextCall = "Nothing was executed: your answer has a tool call as text."
 	nudgeCallTool = " Call %s as a tool to execute it. If the text is your result, call the tool Finish with it."
 
@@ -412,17 +406,17 @@ const (
 	resultNoAgents = "This agent may call no other."
 )
 
-// What people are told of an end.
+// Messages for users about ends.
 const (
 	endStuck       = "The agent repeated itself, also after a notice: %s (%s, %d times). Change its instructions or tools, or use another Model"
 	endContextFull = "%s; %d compactions in a row were not enough: give the Run less to read, shorten the instructions and tools, or use a Model with a larger window"
 	endOverflow    = "%s; nothing more can be hidden: give the Run less to read, shorten the instructions and tools, or use a Model with a larger window"
 )
 
-// What stands in the session where nothing better is known.
+// noSummary replaces hidden steps if there is no better summary.
 const noSummary = "(The model gave no summary of the steps before this one. Look at what is there before you go on.)"
 
-// What a nudge is about, as people are told.
+// The subjects of notices to the model, for users.
 const (
 	invalidFinish   = "it answered in text and did not call Finish; simplify output.schema, or use a stronger Model"
 	invalidSilent   = "its answer was empty; change the instructions or the prompt, or use a stronger Model"
@@ -430,7 +424,7 @@ const (
 	invalidTextCall = "it wrote a call of %s as text, also after a notice that nothing was executed; have the model server parse tool calls (vLLM: --enable-auto-tool-choice and the --tool-call-parser of the model), or use a Model that supports tools"
 )
 
-// States of the Run in events, beside those in its status.
+// States of the Run in events, in addition to those of its status.
 const (
 	stateWorking = "Working" // it goes on
 	stateClosing = "Closing" // something failed that only stands around the work

@@ -28,14 +28,14 @@ func testsAndFinishes() *testRun {
 // does not notice a resume.
 type byAnswers []turn
 
-func (m byAnswers) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
+func (b byAnswers) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
 	n := 0
 	for _, s := range req.Steps {
 		if s.Role == step.RoleAssistant {
 			n++
 		}
 	}
-	return (&fakeModel{turns: []turn{m[min(n, len(m)-1)]}}).Stream(ctx, req)
+	return (&fakeModel{turns: []turn{b[min(n, len(b)-1)]}}).Stream(ctx, req)
 }
 
 func TestTheModelReadsAFailureBeforeItMayFinish(t *testing.T) {

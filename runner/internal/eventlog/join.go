@@ -21,8 +21,8 @@ const (
 	maxBytes  = 8 << 10 // of one event
 )
 
-// deltaOf returns the text of a payload that is a piece of some longer text. The source
-// tells apart texts that grow at the same time.
+// deltaOf returns the text of a payload that is a piece of a longer text. The source distinguishes texts that grow at
+// the same time.
 func deltaOf(p events.Payload) (source, text string, is bool) {
 	switch p := p.(type) {
 	case events.TextDelta:
@@ -51,14 +51,13 @@ func withText(p events.Payload, text string) events.Payload {
 	return p
 }
 
-// A joiner collects deltas. What it lets out is redacted, though a secret may
-// have come in two pieces.
+// A joiner joins deltas. Its output is redacted, even if a secret was split over two pieces.
 type joiner struct {
 	redact *redact.Redactor
 	open   []*growing // in the order in which they began
 }
 
-// A growing text is what came of one source and was not shown yet.
+// A growing text has the pieces of one source that were not emitted yet.
 type growing struct {
 	last   events.Event // the newest delta
 	source string
@@ -67,7 +66,7 @@ type growing struct {
 	safe   string
 }
 
-// add takes an event and returns those that are due, in order.
+// add takes an event and returns the events to emit now, in order.
 func (j *joiner) add(it events.Event) []events.Event {
 	source, text, ok := deltaOf(it.Payload)
 	if !ok {
@@ -101,8 +100,7 @@ func (j *joiner) of(session, source string) *growing {
 	return nil
 }
 
-// end shows what is open before another event, and closes the texts that the
-// event is the end of.
+// end emits the open texts that must precede another event, and closes the texts that the event ends.
 func (j *joiner) end(by events.Event) []events.Event {
 	var due []events.Event
 	var still []*growing
@@ -118,7 +116,7 @@ func (j *joiner) end(by events.Event) []events.Event {
 	return due
 }
 
-// endsWith says whether an event is the end of a text.
+// endsWith reports whether an event ends a text.
 func endsWith(text, by events.Event) bool {
 	output, isOutput := text.Payload.(events.CallOutput)
 	switch p := by.Payload.(type) {
@@ -132,7 +130,7 @@ func endsWith(text, by events.Event) bool {
 	return false
 }
 
-// ripe shows what has waited long enough.
+// ripe returns texts that have waited long enough.
 func (j *joiner) ripe(now time.Time) []events.Event {
 	var old []*growing
 	for _, g := range j.open {
@@ -151,7 +149,7 @@ func show(texts []*growing) []events.Event {
 	return due
 }
 
-// flush shows everything: nothing more will come.
+// flush returns all remaining texts.
 func (j *joiner) flush() []events.Event {
 	for _, g := range j.open {
 		g.safe += g.stream.Flush()
@@ -159,7 +157,7 @@ func (j *joiner) flush() []events.Event {
 	return show(j.open)
 }
 
-// take is what may be shown, in pieces of bounded size.
+// take returns the text that may be emitted, in pieces of bounded size.
 func (g *growing) take() []events.Event {
 	var out []events.Event
 	for g.safe != "" {
@@ -184,9 +182,9 @@ const (
 	latestFile  = "2-latest.jsonl"
 )
 
-// A File stores lines in a directory: the last ones, at least MaxFile and at most twice as many
-// bytes. It is not synchronized with the disk, because only readers after the end need it. After
-// an error, for example because the disk is full, it stores nothing more.
+// A File stores lines in a directory: the newest ones, at least MaxFile and at most twice as many bytes. It is not
+// synced to the disk, because it is only read after the end. After an error, for example because the disk is full, it
+// stores nothing more.
 type File struct {
 	dir    string
 	max    int64
@@ -197,7 +195,7 @@ type File struct {
 
 var _ io.Writer = (*File)(nil)
 
-// OpenFile makes the directory if it does not exist, and appends to what an earlier runner stored.
+// OpenFile creates the directory if it does not exist, and appends to the lines of an earlier runner.
 func OpenFile(dir string) (*File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the directory of the events: %w", err)

@@ -21,7 +21,7 @@ const (
 	None  Mode = "None"
 )
 
-// Options say whose events are written, where and how.
+// Options configure a Writer.
 type Options struct {
 	Out     io.Writer
 	Run     string
@@ -31,13 +31,13 @@ type Options struct {
 	Mode   Mode
 	Redact *redact.Redactor
 	Now    func() time.Time
-	// Feed is what is read; nil: one of the Writer's own.
+	// Feed has the events to write; nil: the Writer's own.
 	Feed *Feed
 }
 
-// First is After for an attempt that was restarted so many times. It does not need to know
-// what was written before, because each attempt and each restart has numbers of its own,
-// ever higher; the step from one to the next is announced as dropped.
+// First returns the number before the first event of an attempt after a number of restarts. Each attempt and each
+// restart has its own range of numbers, higher than those before, so that it need not know which events were written.
+// The gap to the earlier range is reported as dropped.
 func First(attempt, restarts int) int64 {
 	const perAttempt, perRestart = 1_000_000_000, 1_000_000
 	return int64(attempt-1)*perAttempt + int64(restarts)*perRestart
@@ -47,8 +47,7 @@ func First(attempt, restarts int) int64 {
 // dropped.
 const queueSize = 1024
 
-// A Writer writes events as lines, in the background. It is one reader of a
-// Feed.
+// A Writer writes events as lines, in the background. It is one subscriber of a Feed.
 type Writer struct {
 	*Feed
 	opts Options
@@ -68,9 +67,8 @@ func New(o Options) *Writer {
 	return w
 }
 
-// Close waits until what is queued is written, or gives up after a while: a
-// reader that has gone to sleep must not keep the pod. What is emitted after it
-// is not written. It returns whether all is written.
+// Close waits until queued events are written, at most as long as timeout: a blocked reader must not keep the pod.
+// Events that are emitted later are not written. It returns whether all were written.
 func (w *Writer) Close(timeout time.Duration) bool {
 	w.in.Close()
 	select {
@@ -168,7 +166,7 @@ func (p *printer) print(it events.Event) {
 	_, _ = p.opts.Out.Write(append(line, '\n'))
 }
 
-// A Feed delivers events to listeners. Nothing waits for them.
+// A Feed delivers events to listeners. It never waits for them.
 type Feed struct {
 	bus *pubsub.Bus[events.Event]
 	now func() time.Time
@@ -179,13 +177,12 @@ func NewFeed(now func() time.Time) *Feed {
 	return &Feed{bus: pubsub.New[events.Event](), now: now}
 }
 
-// Emit delivers an event to all listeners; message says it in words. It never blocks.
+// Emit delivers an event to all listeners; message describes it. It never blocks.
 func (f *Feed) Emit(scope step.Scope, message string, p events.Payload) {
 	f.bus.Publish(events.Event{At: f.now().UTC(), Scope: scope, Message: message, Payload: p})
 }
 
-// Subscribe opens a queue for as many events as size; keep says which are
-// wanted, nil wants all.
+// Subscribe opens a queue of size events; keep reports which are wanted, nil: all.
 func (f *Feed) Subscribe(size int, keep func(events.Event) bool) *pubsub.Subscription[events.Event] {
 	return f.bus.Subscribe(size, keep)
 }

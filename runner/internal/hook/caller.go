@@ -21,7 +21,7 @@ import (
 const (
 	defaultTimeout = 5 * time.Second
 	maxTimeout     = 30 * time.Second
-	// maxAnswer bounds what a hook may answer, in bytes.
+	// maxAnswer bounds the answer of a hook, in bytes.
 	maxAnswer = 256 << 10
 )
 
@@ -59,9 +59,8 @@ func (a *caller) header(h task.Hook, scope step.Scope) requestHeader {
 	return requestHeader{Version: version, Hook: h.Name, Point: h.Point, Run: a.Run, User: a.User, Scope: scope}
 }
 
-// callHook calls one hook. If the hook allows, apply gets its answer, and returns whether it
-// changes anything, or why it is invalid. The error is that of a required hook that failed,
-// or of a context that ended.
+// callHook calls one hook. If the hook allows, apply gets its answer; it returns whether the answer changes anything,
+// or why it is invalid. callHook returns an error if a required hook failed, or the context ended.
 func (a *caller) callHook(ctx context.Context, h task.Hook, request any, apply func(answer []byte) (bool, error)) (step.Hook, error) {
 	did := step.Hook{Name: h.Name, Point: h.Point, Did: step.HookAllowed}
 	answer, err := a.post(ctx, h, request)

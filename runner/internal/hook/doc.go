@@ -1,7 +1,6 @@
-// Package hook asks people's own services before and after what an agent does.
+// Package hook calls users' services before and after the actions of an agent.
 //
-// A hook is an HTTP endpoint. It is sent a POST with a JSON object that says
-// what is about to happen, or what did: always version, hook, point, run and
+// A hook is an HTTP endpoint. It gets a POST with a JSON object about the action: always version, hook, point, run and
 // scope, user where the Run has one, and besides
 //
 //	BeforeSession  prompt
@@ -11,9 +10,8 @@
 //	BeforeTool     id, name, args
 //	AfterTool      id, name, args, result
 //
-// It answers with nothing (204, or 200 without a body), or with a JSON object:
-// {"allow": false, "reason": "…"} forbids; at AfterSession there is nothing left
-// to forbid. Otherwise it may change
+// It answers with nothing (204, or 200 without a body), or with a JSON object: {"allow": false, "reason": "…"} forbids;
+// at AfterSession there is nothing left to forbid. Otherwise it may change
 //
 //	BeforeSession  {"prompt": "…"}
 //	BeforeModel    {"say": "…"}, added as a user's message
@@ -21,15 +19,11 @@
 //	BeforeTool     {"args": {…}}, which must fit the tool
 //	AfterTool      {"text": "…", "isError": true}
 //
-// What it does not know it leaves out; what we do not know we ignore. Hooks of
-// one point are asked in their order, each with the values of the one before.
-// None is asked twice about one thing.
+// Unknown fields are ignored. Hooks of one point are called in their order, each with the changes of the previous one.
+// No hook is called twice about the same action.
 //
-// A hook that cannot be asked (no answer in time, a status of 300 or more, an
-// answer that is too large or makes no sense) has failed. With task.Hook.Ignore
-// the session continues; otherwise a call is not made, or its result withheld, and
-// anything else is an [UnavailableError]. A hook whose host does not exist ends the
-// attempt before the next model call, so that a misspelled host is not taken for a
-// tool that the work can do without. What each hook did is kept with the
-// step that it was about.
+// A hook fails if it does not answer in time, or answers with a status of 300 or more, or with an invalid or too large
+// body. With task.Hook.Ignore the session continues; otherwise a call is not made, or its result is withheld, and at
+// any other point the error is an [UnavailableError]. A hook whose host does not exist ends the attempt before the next
+// model call, so that a misspelled host is noticed. What each hook did is recorded with the step.
 package hook

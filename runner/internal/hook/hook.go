@@ -18,8 +18,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// Priority is the priority of the layer of hooks: inside what comes with the runner, outside
-// the user's own layers.
+// Priority is the priority of the layer of hooks: inside the layers of the runner, outside the layers of a custom
+// runner.
 const Priority = 400
 
 // The points at which hooks are called.
@@ -38,10 +38,9 @@ type Options struct {
 	Run task.Run
 	// User is the spec.user of the Run, or empty.
 	User string
-	// Key says how a credential is read. It is read each time, because Secrets
-	// rotate.
+	// Key returns a function that reads a credential. It is called before each request, because Secrets rotate.
 	Key func(task.SecretKey) func() (string, error)
-	// Check says whether arguments that a hook changed fit the tool.
+	// Check validates arguments that a hook changed.
 	Check func(name string, args json.RawMessage) error
 	// Redact removes secrets from requests to hooks and from their answers.
 	Redact func(string) string

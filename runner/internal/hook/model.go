@@ -14,7 +14,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// The bounds of what a request to a hook has of a session.
+// Bounds of how much of a session a request to a hook has.
 const (
 	maxMessages = 32
 	maxText     = 16 << 10
@@ -23,8 +23,7 @@ const (
 type beforeModel struct {
 	requestHeader
 	Step int64 `json:"step"`
-	// Messages are new since the model's last answer, oldest first; the last ones,
-	// where there are many.
+	// Messages are the messages since the model's last answer, oldest first; only the last ones, if there are many.
 	Messages []message `json:"messages"`
 }
 
@@ -33,7 +32,7 @@ type message struct {
 	Note    step.Note `json:"note,omitempty"`
 	Name    string    `json:"name,omitempty"`
 	IsError bool      `json:"isError,omitempty"`
-	// Text is cut where it is long.
+	// Text is truncated if it is long.
 	Text string `json:"text"`
 }
 
@@ -44,8 +43,7 @@ type afterModel struct {
 	Calls []call `json:"calls"`
 }
 
-// A call is a tool call as the model wrote it: Args is JSON, or a string with
-// what it wrote instead.
+// A call is a tool call as the model wrote it: Args is JSON, or the text of invalid JSON as a string.
 type call struct {
 	Name string          `json:"name"`
 	Args json.RawMessage `json:"args"`
@@ -170,7 +168,7 @@ func dropCalls(calls []model.Call, drop []int) []model.Call {
 	return kept
 }
 
-// dropCallParts returns the parts without those of the calls at the given indexes.
+// dropCallParts returns the parts without the calls at the given indexes.
 func dropCallParts(parts []step.Part, drop []int) []step.Part {
 	var kept []step.Part
 	n := 0

@@ -25,7 +25,7 @@ const gracePeriod = 3 * time.Second
 
 var errGracePeriodOver = errors.New("the work ended before it answered")
 
-// What the model reads when a hook denies a call or fails.
+// Results for the model when a hook denies a call or fails.
 const (
 	callVetoed        = "Not executed: the hook %s does not allow this call: %s"
 	callUnavailable   = "%v; the call was not executed"
@@ -49,7 +49,7 @@ type afterTool struct {
 type result struct {
 	Text    string `json:"text"`
 	IsError bool   `json:"isError"`
-	// Truncated says that Text is only the beginning.
+	// Truncated reports that Text is only the beginning.
 	Truncated bool `json:"truncated,omitempty"`
 }
 
@@ -107,7 +107,7 @@ func (a *caller) toolRequest(h task.Hook, c *tool.Call) beforeTool {
 	return beforeTool{a.header(h, c.Scope), c.ID, c.Name, a.args(string(c.Args))}
 }
 
-// editArgs replaces the arguments of a call by those of an answer.
+// editArgs replaces the arguments of a call by the arguments in an answer.
 func (a *caller) editArgs(c *tool.Call, answer []byte) (bool, error) {
 	var change struct {
 		Args json.RawMessage `json:"args"`

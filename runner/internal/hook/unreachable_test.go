@@ -18,7 +18,7 @@ import (
 // A refusing transport makes no connection.
 type failingTransport struct{ err error }
 
-func (r failingTransport) RoundTrip(*http.Request) (*http.Response, error) { return nil, r.err }
+func (f failingTransport) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }
 
 // The host of a hook that does not exist ends the attempt, though the call that it
 // was to be asked about only fails: the model would go on without its tools. A hook

@@ -13,7 +13,7 @@ import (
 const (
 	// handshakeTimeout bounds the handshake of TLS.
 	handshakeTimeout = 10 * time.Second
-	// idleTimeout is how long a connection is kept that nobody uses.
+	// idleTimeout is how long an unused connection is kept.
 	idleTimeout = 90 * time.Second
 	// maxIdle bounds the connections that are kept.
 	maxIdle = 100

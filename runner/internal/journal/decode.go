@@ -14,15 +14,13 @@ import (
 	"unicode/utf8"
 )
 
-// Most of a journal are long texts, and encoding/json reads each of them several
-// times. So the long texts of a record are taken out before the rest is decoded, and
-// read here, once. Anything that is not just as this package writes it is left to
-// encoding/json, so that what is read, and what is refused, is the same.
+// Most of a journal are long texts, and encoding/json reads each of them several times. So the long texts of a record
+// are removed before the rest is decoded, and are read here, once. Anything that is not exactly in the form that this
+// package writes is left to encoding/json, so that the same records are read and refused.
 //
-// Without this, 1,000 steps of 20 KB take 243 ms of CPU from the start to the next
-// model call instead of 151 ms, which on the machine of docs/performance.md is 340 ms
-// instead of 210 ms, beyond the bar of 300 ms. If encoding/json reads the texts by
-// themselves, it is 240 ms of CPU too.
+// Without this, 1,000 steps of 20 KB take 243 ms of CPU from the start to the next model call instead of 151 ms, which
+// on the machine of docs/performance.md is 340 ms instead of 210 ms, beyond the bar of 300 ms. If encoding/json reads
+// the texts by themselves, it is 240 ms of CPU too.
 
 // decodeRecord reads the record of a line.
 func decodeRecord(body []byte) (Record, error) {
@@ -36,12 +34,11 @@ func decodeRecord(body []byte) (Record, error) {
 	return r, err
 }
 
-// longText is from how many bytes on a text is worth taking out.
+// longText is the size in bytes from which a text is removed before decoding.
 const longText = 512
 
-// A textExtractor takes the long texts out of a record. Its methods read what they are
-// named for and report whether it is as expected; none of them checks what they
-// pass over, which encoding/json does afterwards.
+// A textExtractor removes the long texts from a record. Each method reads what it is named for and reports whether that
+// has the expected form. None checks the bytes that it skips, which encoding/json does afterwards.
 type textExtractor struct {
 	in    []byte
 	at    int
@@ -51,13 +48,13 @@ type textExtractor struct {
 	texts []extractedText
 }
 
-// An extractedText is the text of a part, as it is written between its quotes.
+// An extractedText is the text of a part, in the form between its quotes.
 type extractedText struct {
 	part int
 	raw  []byte
 }
 
-// decode reads the record from what is left and puts the texts back.
+// decode decodes the rest of the record and inserts the texts again.
 func (e *textExtractor) decode(r *Record) bool {
 	e.rest = append(e.rest, e.in[e.from:]...)
 	if json.Unmarshal(e.rest, r) != nil || r.Step == nil || len(r.Step.Parts) != e.part {
@@ -89,7 +86,7 @@ func (e *textExtractor) parts() bool {
 	return false
 }
 
-// text takes a string out, if it is long.
+// text removes a string if it is long.
 func (e *textExtractor) text() bool {
 	start := e.at + 1
 	if !e.quoted() {
@@ -103,8 +100,8 @@ func (e *textExtractor) text() bool {
 	return true
 }
 
-// members reads an object that has the name wanted once at most, and in no
-// other spelling: encoding/json takes any case.
+// members reads the members of an object. The wanted one may occur once, and in no other case of letters, since
+// encoding/json ignores case.
 func (e *textExtractor) members(want string, value func() bool) bool {
 	if !e.accept('{') {
 		return false
@@ -125,7 +122,7 @@ func (e *textExtractor) members(want string, value func() bool) bool {
 	}
 }
 
-// name reads the name of a member, one without escapes.
+// name reads the name of a member. It must have no escapes.
 func (e *textExtractor) name() ([]byte, bool) {
 	start := e.at + 1
 	if !e.quoted() {
@@ -135,7 +132,7 @@ func (e *textExtractor) name() ([]byte, bool) {
 	return name, !bytes.ContainsRune(name, '\\') && e.accept(':')
 }
 
-// skip passes over a value.
+// skip skips a value.
 func (e *textExtractor) skip() bool {
 	depth := 0
 	for e.at < len(e.in) {
@@ -160,7 +157,7 @@ func (e *textExtractor) skip() bool {
 	return false
 }
 
-// quoted passes over a string.
+// quoted skips a string.
 func (e *textExtractor) quoted() bool {
 	if !e.accept('"') {
 		return false
@@ -182,7 +179,7 @@ func (e *textExtractor) quoted() bool {
 	}
 }
 
-// accept passes over a byte, if it is there.
+// accept skips a byte if it is next.
 func (e *textExtractor) accept(c byte) bool {
 	if e.at == len(e.in) || e.in[e.at] != c {
 		return false
@@ -191,8 +188,8 @@ func (e *textExtractor) accept(c byte) bool {
 	return true
 }
 
-// unquote is the string that is written so between its quotes. It leaves what
-// is no string, or not one that this package writes, to encoding/json.
+// unquote decodes a string from the form between its quotes. It returns false for any form that this package does not
+// write, which is left to encoding/json.
 func unquote(raw []byte) (string, bool) {
 	if !plain(raw) {
 		return "", false
@@ -214,7 +211,7 @@ func unquote(raw []byte) (string, bool) {
 	}
 }
 
-// clipped is what was built, without much more memory than it takes.
+// clipped returns the built string in memory of about its own size.
 func clipped(b *strings.Builder) string {
 	if b.Len() < b.Cap()/4*3 {
 		return strings.Clone(b.String())
@@ -250,10 +247,10 @@ func printable(raw []byte) bool {
 	return true
 }
 
-// escapes are the characters that stand for others behind a backslash.
+// escapes are the characters that follow a backslash, with what they stand for.
 var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// unescape writes what stands behind a backslash and returns how long it is.
+// unescape writes the character of the escape after a backslash and returns the length of the escape.
 func unescape(out *strings.Builder, raw []byte) (int, bool) {
 	switch {
 	case len(raw) == 0:
@@ -305,14 +302,14 @@ func (t *MarkType) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Folders of the state directory for what commands printed.
+// Folders of the state directory for the output of commands.
 const (
 	commandsFolder = "commands"
 	formerCommands = "hands"
 )
 
-// CommandsDir returns the folder of a state directory for what commands printed. A folder with the former
-// name gets the name of today; if that fails, it is used as it is.
+// CommandsDir returns the folder of a state directory for the output of commands. A folder with the former name is
+// renamed; if that fails, it is used with its former name.
 func CommandsDir(state string) string {
 	dir, former := filepath.Join(state, commandsFolder), filepath.Join(state, formerCommands)
 	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {

@@ -18,13 +18,13 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// Options say whose journal a directory holds.
+// Options name the Run and the attempt of a journal.
 type Options struct {
 	Dir     string
 	RunUID  string
 	Attempt int
-	// Durable is true where the directory outlives the pod. Room is then held back
-	// on its disk, which may be small and is the Run's own.
+	// Durable reports that the directory outlives the pod. Space is then reserved on its disk, which may be small and
+	// belongs to the Run.
 	Durable bool
 	Now     func() time.Time
 	// PID is the process that the lock names to others; 0: none, because they do not see it.
@@ -50,9 +50,8 @@ type Dir struct {
 
 var _ Log = (*Dir)(nil)
 
-// Open takes over the journal in a directory, or begins one. It refuses a
-// directory that another process holds, that belongs to another Run, or that a
-// later attempt has taken over.
+// Open opens the journal in a directory, or creates one. It refuses a directory that another process has locked, that
+// belongs to another Run, or that a later attempt has taken over.
 func Open(o Options) (*Dir, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the state directory: %w", err)
@@ -130,7 +129,7 @@ func (d *Dir) takeOver() error {
 	return syncDir(d.opts.Dir)
 }
 
-// checkSegment refuses a segment that this attempt must not build upon.
+// checkSegment refuses the file of an attempt that this one must not continue.
 func (d *Dir) checkSegment(s segment) error {
 	if s.attempt > d.opts.Attempt {
 		return &SupersededError{Attempt: d.opts.Attempt, Later: s.attempt}
@@ -147,8 +146,8 @@ func (d *Dir) checkSegment(s segment) error {
 	return nil
 }
 
-// openOwn opens the file of this attempt, cuts a torn tail off it, and opens
-// it with a header, or a mark where the attempt has been here before.
+// openOwn opens the file of this attempt and removes an incomplete last line. It then writes a header, or, if the
+// attempt was restarted, a mark.
 func (d *Dir) openOwn(own segment) error {
 	f, err := os.OpenFile(own.path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -167,12 +166,11 @@ func (d *Dir) openOwn(own segment) error {
 	return d.Append(Record{Kind: KindMark, Mark: &Mark{Type: MarkRestarted}})
 }
 
-// Restarts is how often this attempt was restarted before now.
+// Restarts returns how often this attempt was restarted.
 func (d *Dir) Restarts() int { return d.restarts }
 
-// Append records r and syncs it to the disk. A full disk is
-// met once by releasing the reserved space; after that it is a *FullError. After any
-// failure the journal stays as it was and takes no more records.
+// Append records r and syncs it to the disk. If the disk is full, the reserved space is released once; after that, the
+// error is a *FullError. After any failure the journal is unchanged and accepts no more records.
 func (d *Dir) Append(r Record) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -206,8 +204,7 @@ func appendError(err error) error {
 	return fmt.Errorf("appending to the journal: %w", err)
 }
 
-// write puts a line behind the last whole one, wherever a failed write left
-// the end of the file.
+// write writes a line after the last complete one, even if a failed write left the file longer.
 func (d *Dir) write(line []byte) error {
 	if _, err := d.file.WriteAt(line, d.size); err != nil {
 		return errors.Join(err, d.file.Truncate(d.size))
@@ -215,7 +212,7 @@ func (d *Dir) write(line []byte) error {
 	return syscall.Fdatasync(int(d.file.Fd()))
 }
 
-// Close gives the directory free. Records already appended stay.
+// Close releases the directory. Appended records stay.
 func (d *Dir) Close() error {
 	var err error
 	if d.file != nil {
@@ -224,7 +221,7 @@ func (d *Dir) Close() error {
 	return errors.Join(err, d.lock.Close())
 }
 
-// syncDir makes the names of new files survive a crash of the node.
+// syncDir makes new file names survive a crash of the node.
 func syncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -237,9 +234,9 @@ func syncDir(dir string) error {
 	return nil
 }
 
-// Steps returns the steps of a session, from a number on, in their order, hidden
-// ones too: a journal has the results of one turn in the order in which they
-// came. It holds no more than those of one turn. An error ends it.
+// Steps returns the steps of a session from a number on, hidden ones included, in their order. A journal has the
+// results of a turn in the order in which they arrived; at most the steps of one turn are held in memory. An error ends
+// the sequence.
 func Steps(records iter.Seq2[Record, error], session string, from int64) iter.Seq2[step.Step, error] {
 	return func(yield func(step.Step, error) bool) {
 		s := sorter{session: session, next: 1, early: map[int64]step.Step{}}
@@ -256,7 +253,7 @@ func Steps(records iter.Seq2[Record, error], session string, from int64) iter.Se
 	}
 }
 
-// A sorter holds the steps of a session back until those before them have come.
+// A sorter holds back steps of a session until the ones before them have arrived.
 type sorter struct {
 	session string
 	next    int64
@@ -264,8 +261,8 @@ type sorter struct {
 	yield   func(step.Step) bool
 }
 
-// add takes the step of a record, if it is the session's and the first of its
-// number, and yields those whose turn it is. It says whether to go on.
+// add takes the step of a record, if it belongs to the session and is the first with its number, and yields the steps
+// that are next in order. It returns false to end the iteration.
 func (s *sorter) add(r Record) bool {
 	if r.Session != s.session || r.Step == nil || r.Kind != KindStep && r.Kind != KindResult {
 		return true
@@ -297,7 +294,7 @@ func segmentPath(dir string, attempt int) string {
 	return filepath.Join(dir, fmt.Sprintf("journal-%04d.jsonl", attempt))
 }
 
-// segments surveys the files of a directory, oldest attempt first.
+// segments reads the headers of the files of a directory, oldest attempt first.
 func segments(dir string) ([]segment, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -334,11 +331,11 @@ func checkSegment(s segment) (segment, error) {
 	return s, nil
 }
 
-// maxInspected is the size of a record that a survey looks into: a header and a mark
-// are small, and the rest is left to Read.
+// maxInspected is the size of the largest record that segments decodes: headers and marks are small, and other records
+// are left to Read.
 const maxInspected = 256
 
-// addLine takes notice of one line.
+// addLine adds the facts of one line.
 func (s *segment) addLine(l rawLine) error {
 	var r struct {
 		Seq    int64   `json:"seq"`
@@ -368,8 +365,7 @@ func (s *segment) addLine(l rawLine) error {
 	return nil
 }
 
-// Memory is a Log that is gone with the process. The zero value is empty and
-// ready.
+// Memory is a Log in memory. The zero value is empty and ready.
 type Memory struct {
 	mu      sync.Mutex
 	records []Record
@@ -377,7 +373,7 @@ type Memory struct {
 
 var _ Log = (*Memory)(nil)
 
-// Append records r.
+// Append appends r.
 func (m *Memory) Append(r Record) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -386,7 +382,7 @@ func (m *Memory) Append(r Record) error {
 	return nil
 }
 
-// Read returns the records appended so far.
+// Read returns the records so far.
 func (m *Memory) Read() iter.Seq2[Record, error] {
 	m.mu.Lock()
 	records := slices.Clone(m.records)

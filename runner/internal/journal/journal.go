@@ -16,20 +16,19 @@ import (
 
 // A Log is where the loop records what it does, before it does it.
 type Log interface {
-	// Append records r; when it returns, r survives the death of the process and
-	// of the node, as long as its disk does. It numbers the record and is safe for
-	// concurrent use.
+	// Append records r. When it returns, r survives a crash of the process and of the node, as long as the disk does.
+	// It numbers the record and is safe for concurrent use.
 	Append(r Record) error
-	// Read returns the whole journal, oldest first. An error ends it.
+	// Read returns the whole journal, oldest first. An error ends the sequence.
 	Read() iter.Seq2[Record, error]
 }
 
-// A Record is one entry of a journal. Which of its fields are set goes by Kind.
+// A Record is one entry of a journal. Its Kind determines which fields are set.
 type Record struct {
 	// Seq is contiguous over all attempts, from 1.
 	Seq  int64 `json:"seq"`
 	Kind Kind  `json:"kind"`
-	// At is when; zero: when it is appended.
+	// At is the time of the record; zero: the time at which it is appended.
 	At time.Time `json:"at,omitzero"`
 	// Session is the session that the record belongs to; empty: the Run's own.
 	Session string `json:"session,omitempty"`
@@ -41,25 +40,24 @@ type Record struct {
 	Ending *Ending `json:"ending,omitempty"`
 	// Remote is set on the result of a call that was made outside of the pod.
 	Remote *Remote `json:"remote,omitempty"`
-	// Meter is what the Run had used when this was recorded.
+	// Meter is the usage of the Run when this was recorded.
 	Meter *step.Meter `json:"meter,omitempty"`
-	// Accounts are what its session had used, with those below it, then the one
-	// above it, and so on; that of the Run's own is the Meter.
+	// Accounts are the usage of its session and of each session above it, in this order. The Run's own session is not
+	// among them: its usage is the Meter.
 	Accounts []step.Meter `json:"accounts,omitempty"`
 	Mark     *Mark        `json:"mark,omitempty"`
-	// Hide is what a compaction takes out of the model's sight.
+	// Hide is what a compaction hides from the model.
 	Hide *Hide `json:"hide,omitempty"`
-	// Request is what a person, or for a child Run the operator, is about to be
-	// asked.
+	// Request is a request that is about to be made.
 	Request *Request `json:"request,omitempty"`
-	// Decision is what a person decided and the runner acted on.
+	// Decision is a Decision that the runner acted on.
 	Decision *Decision `json:"decision,omitempty"`
-	// Child is how a child Run ended. What it used is in the Meter and the Accounts
-	// of the same record: it is charged once.
+	// Child is the result of a child Run. Its usage is in the Meter and the Accounts of the same record, so that it is
+	// charged once.
 	Child *Child `json:"child,omitempty"`
 }
 
-// Kind says what a Record holds.
+// Kind is the kind of a Record.
 type Kind string
 
 // The kinds of records.
@@ -76,8 +74,7 @@ const (
 	KindChild  Kind = "child"  // how a child Run ended that a call waits for
 )
 
-// FormatVersion is the version of the records; a journal of a newer one is
-// refused.
+// FormatVersion is the version of the records. A journal with a newer version is refused.
 const FormatVersion = 1
 
 // A Header opens the file of one attempt.
@@ -85,38 +82,37 @@ type Header struct {
 	Version int    `json:"version"`
 	RunUID  string `json:"runUID"`
 	Attempt int    `json:"attempt"`
-	// After is the last record of the attempts before that this one builds upon.
+	// After is the last record of earlier attempts that this attempt continues.
 	After int64 `json:"after"`
 }
 
-// An Intent says what is about to be done, so that a reader who finds it without a
-// result knows that it may have happened.
+// An Intent records what is about to be done. A reader who finds it without a result knows that the effect may have
+// happened.
 type Intent struct {
 	// CallID is empty for a model call.
 	CallID string `json:"callID,omitempty"`
-	// Name is the tool's, or the Model's.
+	// Name is the name of the tool or of the Model.
 	Name string `json:"name"`
-	// Args are final: what is executed, in its canonical form.
+	// Args are the final arguments, in canonical form.
 	Args json.RawMessage `json:"args,omitempty"`
-	// Written is the digest of the arguments of which the tool made Args; empty:
-	// the tool has no canonical form, or an older runner wrote this.
+	// Written is the digest of the arguments from which the tool computed Args; empty: the tool has no canonical form,
+	// or an older runner wrote this.
 	Written string `json:"written,omitempty"`
 	// Effect is the tool's effect class.
 	Effect string `json:"effect,omitempty"`
-	// InputTokens is the estimated input of a model call, with all tokens of Before.
+	// InputTokens is the estimated input of a model call, including the tokens of Before.
 	InputTokens int64 `json:"inputTokens,omitempty"`
-	// Before is what the requests before this one used, of an answer that paused; nil: there
-	// are none, or an older runner wrote this.
+	// Before is the usage of earlier requests of an answer that paused; nil: there are none, or an older runner wrote
+	// this.
 	Before *step.Usage `json:"before,omitempty"`
 }
 
-// A Hide takes steps out of the model's sight; the journal keeps them.
+// A Hide hides steps from the model; the journal keeps them.
 type Hide struct {
-	// Through is the last step that is hidden, or whose results are cleared; the
-	// first user's step is never.
+	// Through is the last step that is hidden, or whose results are cleared. The first message of the user is never
+	// hidden.
 	Through int64 `json:"through"`
-	// Summary stands for the hidden steps. Without one only the content of tool
-	// results goes.
+	// Summary replaces the hidden steps. If it is empty, only the contents of tool results are cleared.
 	Summary string `json:"summary,omitempty"`
 }
 
@@ -133,15 +129,15 @@ type Mark struct {
 	Type MarkType `json:"type"`
 	// Text is the reason of an end, a notice, or the Model of a route.
 	Text string `json:"text,omitempty"`
-	// Since is when a model became unavailable; zero: it no longer is. Until is the time that
-	// its provider named for the next request; zero: none.
+	// Since is when a model became unavailable; zero: it is available again. Until is the time that its provider named
+	// for the next request; zero: none.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"`
-	// BrokeOff reports that the provider was there and broke off its answer.
+	// BrokeOff reports that an available provider broke off its answer.
 	BrokeOff bool `json:"brokeOff,omitempty"`
 }
 
-// MarkType is what a Mark is about.
+// MarkType is the type of a Mark.
 type MarkType string
 
 // The marks.
@@ -153,107 +149,100 @@ const (
 	MarkOutage    MarkType = "outage"    // the session waits for a model that is unavailable, or no longer does
 )
 
-// A Remote is an endpoint outside of the pod that a tool was called at, as its
-// owner configured it.
+// A Remote is an endpoint outside of the pod at which a tool was called, as users configured it.
 type Remote struct {
-	// Name is whose endpoint it is, such as "toolset weather".
+	// Name names the object that the endpoint belongs to, such as "toolset weather".
 	Name string `json:"name"`
-	// Field is what in the configuration names it.
+	// Field is the field in which the endpoint is configured.
 	Field string `json:"field,omitempty"`
-	// Unreachable says why it could not be reached; empty: it was reached.
+	// Unreachable is why it could not be reached; empty: it was reached.
 	Unreachable string `json:"unreachable,omitempty"`
 }
 
-// A Request is what a person is about to be asked: whether a call may be made,
-// or for more of what is used up. Or it is what the operator is asked for a
-// child Run. Who takes up the session asks the same, and counts the time from
-// here on.
+// A Request is a request to users, for approval of a call or to raise a limit, or a request to the operator for a child
+// Run. A resumed session repeats the request; its time counts from this record.
 type Request struct {
-	// ID is what a Decision names.
+	// ID is the id that a Decision names.
 	ID string `json:"id"`
-	// CallID is the call that waits for it; empty: a limit does.
+	// CallID is the call that waits for it; empty: it is about a limit.
 	CallID string `json:"callID,omitempty"`
-	// Digest is that of the call as it would be made.
+	// Digest is the digest of the call.
 	Digest string `json:"digest,omitempty"`
-	// Args are the canonical arguments of the call, and Written the digest of the
-	// arguments of which the tool made them; empty: the tool has no canonical form,
-	// or an older runner wrote this.
+	// Args are the canonical arguments of the call, and Written the digest of the arguments from which the tool
+	// computed them; empty: the tool has no canonical form, or an older runner wrote this.
 	Args    json.RawMessage `json:"args,omitempty"`
 	Written string          `json:"written,omitempty"`
-	// Groups and Users are the approvers: the members of the groups, and the users; without
-	// both, all users who may decide at all.
+	// Groups and Users are the approvers: the users, and the members of the groups. Without both, every user who may
+	// create Decisions is an approver.
 	Groups []string `json:"groups,omitempty"`
 	Users  []string `json:"users,omitempty"`
 	Source
-	// Delegation is what a child Run is wanted for; nil: a person is asked.
+	// Delegation is the task of the requested child Run; nil: the request is to users.
 	Delegation *Delegation `json:"delegation,omitempty"`
 }
 
-// A Source is what wants a person to be asked about a call: a rule, in the
-// policy of an agent, about a tool.
+// A Source is what requires an approval: a rule in the policy of an agent, for a tool.
 type Source struct {
 	Agent string `json:"agent,omitempty"`
 	Rule  string `json:"rule,omitempty"`
 	Tool  string `json:"tool,omitempty"`
 }
 
-// A Decision is what a person decided, as the runner acted on it.
+// A Decision is a Decision of a user that the runner acted on.
 type Decision struct {
-	// Name is the name of the Decision object, By who made it.
+	// Name is the name of the Decision object, By the user who created it.
 	Name string `json:"name"`
 	By   string `json:"by,omitempty"`
-	// Request is the id of what was asked; empty for a message.
+	// Request is the id of the request; empty for a message.
 	Request string `json:"request,omitempty"`
 	// Type is Approve, Deny, Answer, Grant or Message.
 	Type string `json:"type"`
-	// Digest is that of the call which an Approve or a Deny is about; Scope is Run
-	// where an Approve is good for all calls of its Source; Reason is why.
+	// Digest is the digest of the call that an Approve or a Deny is about. Scope is Run if an Approve counts for all
+	// calls of its Source. Reason is the user's reason.
 	Digest string `json:"digest,omitempty"`
 	Scope  string `json:"scope,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	Source
-	// Value is the answer; a message is a step.
+	// Value is the answer. A message is recorded as a step instead.
 	Value string `json:"value,omitempty"`
-	// Images are the files below the workspace that a message shows which answers a question.
+	// Images are the files of the workspace that are attached to a message that answers a question.
 	Images []string `json:"images,omitempty"`
-	// Refused says why the runner could not act on it; empty when it did.
+	// Refused is why the runner did not act on the Decision; empty: it did.
 	Refused string `json:"refused,omitempty"`
-	// Steps, Tokens and CostMicroUSD are what is granted on top of the limits.
+	// Steps, Tokens and CostMicroUSD are granted on top of the limits.
 	Steps        int64 `json:"steps,omitempty"`
 	Tokens       int64 `json:"tokens,omitempty"`
 	CostMicroUSD int64 `json:"costMicroUSD,omitempty"`
 }
 
-// A Delegation is a piece of work that a call has the operator make a child Run
-// for.
+// A Delegation is the task of a child Run that a call requests.
 type Delegation struct {
-	// Agent is the name of the agent that does it, Args its whole input as canonical
-	// JSON.
+	// Agent is the name of the agent that does it, Args its whole input as canonical JSON.
 	Agent string `json:"agent"`
 	Args  string `json:"args"`
 }
 
-// A Child is how a child Run ended, or why there is none.
+// A Child is the result of a child Run, or why there is none.
 type Child struct {
-	// Request is what asked for it.
+	// Request is the id of the request for it.
 	Request string `json:"request"`
-	// Run is its name; empty: none was made, and Message says why.
+	// Run is the name of the child Run; empty: none was created, and Message has the cause.
 	Run     string `json:"run,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 	Text    string `json:"text,omitempty"`
 	Output  string `json:"output,omitempty"`
-	// Usage is what was charged for it.
+	// Usage is the usage that was charged for it.
 	Usage step.Usage `json:"usage,omitzero"`
 }
 
-// reserveSize is enough to record how a Run ended, many times over.
+// reserveSize is far more than it takes to record how a Run ended.
 const reserveSize = 32 << 20
 
 func reservePath(dir string) string { return filepath.Join(dir, "reserve") }
 
-// reserveSpace reserves space on the disk for when it is full. A disk that is already
-// full has none; the journal works without it.
+// reserveSpace reserves space for when the disk is full. If the disk is already full, the journal works without the
+// reserve.
 func reserveSpace(dir string) error {
 	f, err := os.OpenFile(reservePath(dir), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.ENOSPC) {

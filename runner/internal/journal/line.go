@@ -16,8 +16,8 @@ import (
 	"slices"
 )
 
-// A line is {"crc":"xxxxxxxx","record":…}: JSON to a human reader, a
-// fixed prefix to us, so that the checksum is checked over the very bytes.
+// A line is {"crc":"xxxxxxxx","record":…}. It is JSON for readers, with a prefix of fixed size, so that the checksum
+// covers exactly the bytes of the record.
 const (
 	linePrefix = `{"crc":"`
 	lineMiddle = `","record":`
@@ -45,7 +45,7 @@ func checksum(body []byte) string {
 
 var errNotALine = errors.New("not a line of a journal")
 
-// verifiedRecord is the record of a line whose checksum is right.
+// verifiedRecord returns the record of a line, after checking its checksum.
 func verifiedRecord(line []byte) ([]byte, error) {
 	if len(line) < bodyStart+len(lineSuffix) || !bytes.HasSuffix(line, []byte(lineSuffix)) ||
 		!bytes.HasPrefix(line, []byte(linePrefix)) || string(line[bodyStart-len(lineMiddle):bodyStart]) != lineMiddle {
@@ -58,19 +58,17 @@ func verifiedRecord(line []byte) ([]byte, error) {
 	return b, nil
 }
 
-// A rawLine is a whole line of a segment: the bytes of its record, and where
-// the line ends in the file.
+// A rawLine is a complete line of a segment: the bytes of its record, and the offset of the line's end in the file.
 type rawLine struct {
 	body []byte
 	end  int64
 }
 
-// lineBuffer is how many bytes of a line are read without a copy.
+// lineBuffer is the size of the longest line, in bytes, that is read without a copy.
 const lineBuffer = 256 << 10
 
-// scan returns the whole lines of a segment. A bad last line is where a crash
-// cut the file: it is left out. A bad line with others behind it is damage.
-// The bytes of a line are valid until the next.
+// scan returns the complete lines of a segment. An incomplete or wrong last line comes from a crash and is left out. A
+// wrong line with others after it is damage. The bytes of a line are valid until the next one is read.
 func scan(name string, r io.Reader) iter.Seq2[rawLine, error] {
 	return func(yield func(rawLine, error) bool) {
 		s := scanner{name: name, in: bufio.NewReaderSize(r, lineBuffer)}
@@ -91,7 +89,7 @@ type scanner struct {
 	end  int64
 }
 
-// next is the next whole line; io.EOF says that there are no more.
+// next returns the next complete line; io.EOF: there are no more.
 func (s *scanner) next() (rawLine, error) {
 	line, err := readLine(s.in)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -109,7 +107,7 @@ func (s *scanner) next() (rawLine, error) {
 	return rawLine{}, &CorruptError{File: s.name, Line: s.n, Reason: bad.Error()}
 }
 
-// lines are the whole lines of the file of a segment.
+// lines returns the complete lines of the file of a segment.
 func lines(path string) iter.Seq2[rawLine, error] {
 	return func(yield func(rawLine, error) bool) {
 		f, err := os.Open(path)

@@ -10,8 +10,7 @@ import (
 	"sync"
 )
 
-// Read returns the records of every attempt, each up to where the next one
-// took over.
+// Read returns the records of every attempt, each up to the record at which the next one took over.
 func (d *Dir) Read() iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		d.mu.Lock()
@@ -31,7 +30,7 @@ func (d *Dir) Read() iter.Seq2[Record, error] {
 	}
 }
 
-// lastValid is the last record of a segment that the ones behind it build upon.
+// lastValid returns the last record of a segment that later segments continue.
 func lastValid(later []segment, last int64) int64 {
 	for _, s := range later {
 		if s.header != nil {
@@ -41,8 +40,7 @@ func lastValid(later []segment, last int64) int64 {
 	return last
 }
 
-// readSegment returns the records of a segment that follow the one numbered
-// seq, up to the one numbered until.
+// readSegment returns the records of a segment after number seq, up to number until.
 func readSegment(s segment, seq, until int64) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		if seq >= until {
@@ -62,7 +60,7 @@ func readSegment(s segment, seq, until int64) iter.Seq2[Record, error] {
 	}
 }
 
-// checkOrder says whether a record is the one behind number seq.
+// checkOrder reports whether a record follows number seq.
 func checkOrder(r Record, seq int64) error {
 	if r.Seq == seq+1 {
 		return nil
@@ -70,7 +68,7 @@ func checkOrder(r Record, seq int64) error {
 	return &CorruptError{Reason: fmt.Sprintf("record %d where %d is due", r.Seq, seq+1)}
 }
 
-// withLocation adds to damage where it was found.
+// withLocation adds the file and the line to a damage error.
 func withLocation(err error, s segment, line int) error {
 	if corrupt, ok := errors.AsType[*CorruptError](err); ok && corrupt.File == "" {
 		corrupt.File, corrupt.Line = filepath.Base(s.path), line
@@ -78,15 +76,15 @@ func withLocation(err error, s segment, line int) error {
 	return err
 }
 
-// A decodeJob is a record on its way.
+// A decodeJob is a record that is being decoded.
 type decodeJob struct {
 	record Record
 	err    error
 	done   chan struct{}
 }
 
-// decodeAhead decodes lines side by side and returns their records in order:
-// decoding is most of what a resume has to do before it can go on.
+// decodeAhead decodes lines in parallel and returns their records in order. Decoding takes most of the time of a
+// resume.
 func decodeAhead(lines iter.Seq2[rawLine, error]) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		queue := make(chan *decodeJob, 2*runtime.GOMAXPROCS(0))
@@ -111,7 +109,7 @@ func decodeAhead(lines iter.Seq2[rawLine, error]) iter.Seq2[Record, error] {
 	}
 }
 
-// decode begins to decode a line.
+// decode starts to decode a line.
 func decode(l rawLine, err error) *decodeJob {
 	d := &decodeJob{err: err, done: make(chan struct{})}
 	if err != nil {
@@ -134,11 +132,10 @@ func decode(l rawLine, err error) *decodeJob {
 	return d
 }
 
-// bodies are those of lines decoded before: a Record keeps nothing of them.
+// bodies has buffers of lines that were decoded: a Record does not refer to them.
 var bodies sync.Pool
 
-// A CorruptError means that a journal is damaged somewhere else than at its
-// end, where a crash may cut it.
+// A CorruptError means that a journal is damaged anywhere but at its end, where a crash can leave an incomplete line.
 type CorruptError struct {
 	File   string
 	Line   int // from 1
@@ -171,7 +168,7 @@ func (e *ForeignError) Error() string {
 // A LockedError means that another process is writing this journal.
 type LockedError struct {
 	Dir string
-	// PID is that of the other process; 0: not known.
+	// PID is the id of the other process; 0: not known.
 	PID int
 }
 

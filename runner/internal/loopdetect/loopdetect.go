@@ -1,16 +1,13 @@
 // Package loopdetect finds out whether an agent repeats itself.
 //
-// It looks at the last turns of a session, back to where a person spoke or the
-// agent was last told that it is stuck. Two calls are the same when the tool
-// and the meaning of their arguments are; what the model thought, and how calls
-// are named, does not count. The calls that a model makes in one turn are
-// compared as a set.
+// It compares the last turns of a session, since the last message of a user or the last notice that the agent is stuck.
+// Two calls are equal if the tool and the meaning of their arguments are equal; reasoning and the ids of calls do not
+// count. The calls that a model makes in one turn are compared as a set.
 //
-// Three things look like a loop and are none. A tool may report that the work it
-// was asked about still runs ([step.Step.Pending]): asking again is waiting, which
-// the limits of the Run end. A call may fail again after something else was
-// achieved: a test is run between edits. And calls may fail with other arguments
-// each time: an agent guesses names, up to twelve times.
+// Three patterns look like a loop but do not count. A tool may report that work is still running ([step.Step.Pending]):
+// calling it again is waiting, which the limits of the Run end. A call may fail again after another call succeeded,
+// such as a test between edits. And calls may fail with different arguments, up to twelve times, when an agent guesses
+// names.
 package loopdetect
 
 import (
@@ -28,7 +25,7 @@ type Finding struct {
 	Rule Rule
 	// Times is how often it happened so far.
 	Times int
-	// What is a description for users and for the model.
+	// What describes the repetition, for users and for the model.
 	What string
 }
 
@@ -127,8 +124,7 @@ func (h *history) countText(text string) bool {
 	return true
 }
 
-// repeats counts the last turns that are each the same as the turn one period
-// before. The first turns of such a cycle count too.
+// repeats counts the last turns that each equal the turn one period before. The turns of the first cycle count too.
 func (h *history) repeats(period int, same func(a, b turn) bool) int {
 	n := 0
 	for n+period < len(h.turns) && same(h.turns[n], h.turns[n+period]) {
@@ -140,8 +136,8 @@ func (h *history) repeats(period int, same func(a, b turn) bool) int {
 	return n + period
 }
 
-// countFailures finds the tool with the most turns in which it failed since it last succeeded, or
-// since anything was achieved: repeated calls, or too many guesses. A turn with six failures is one.
+// countFailures finds the tool with the most turns in which it failed since its last success, or since any other
+// success: repeated calls, or too many guesses. A turn with six failures counts as one.
 func (h *history) countFailures() int {
 	vain, most := 0, 0 // vain turns have no success that no earlier turn has had
 	for vain < len(h.turns) && !h.turns[vain].achieves(h.turns[vain+1:]) {
@@ -164,7 +160,7 @@ func (t turn) achieves(earlier []turn) bool {
 	})
 }
 
-// failures counts the turns in which a tool failed until it succeeded; 0 if they are too few.
+// failures counts the turns in which a tool failed, back to its last success; 0 if they are too few.
 func failures(turns []turn, tool string) int {
 	n, different := 0, turn{}
 	for _, t := range turns {
@@ -214,13 +210,12 @@ func (h *history) addTurn(s *step.Step, results []step.Step) {
 	h.turns = append(h.turns, slices.Clip(h.outcomes[from:]))
 }
 
-// same reports whether two turns have the same calls with the same results. A poll of running
-// work is not a repetition.
+// same reports whether two turns have equal calls with equal results. Polling of running work is not a repetition.
 func (t turn) same(other turn) bool {
 	return !t.some(func(o *outcome) bool { return o.result.Pending }) && t.matches(other, sameOutcome)
 }
 
-// sameFailure reports whether all calls of two turns failed, and are the same.
+// sameFailure reports whether all calls of two turns failed and are equal.
 func (t turn) sameFailure(other turn) bool {
 	return t.matches(other, func(a, b *outcome) bool { return a.result.IsError && b.result.IsError && sameCall(a, b) })
 }
@@ -259,7 +254,7 @@ func (t turn) tools() []string {
 	return slices.Compact(names)
 }
 
-// sameOutcome compares files by their bytes: the text beside two screenshots is the same.
+// sameOutcome compares files by their bytes, because the text beside two different screenshots may be equal.
 func sameOutcome(a, b *outcome) bool {
 	return a.result.IsError == b.result.IsError && slices.EqualFunc(a.result.Parts, b.result.Parts, samePart) && sameCall(a, b)
 }
@@ -273,7 +268,7 @@ func sameCall(a, b *outcome) bool {
 	return a.call.Name == b.call.Name && (bytes.Equal(a.call.Args, b.call.Args) || bytes.Equal(a.args(), b.args()))
 }
 
-// args returns the canonical arguments, or what was written if they have none.
+// args returns the canonical arguments or, without them, the original ones.
 func (o *outcome) args() []byte {
 	if o.canonical == nil {
 		o.canonical = o.call.Args

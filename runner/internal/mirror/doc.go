@@ -1,3 +1,3 @@
-// Package mirror copies what the journal of a Run has into a store of sessions, in the
-// background: a store that is slow or down costs the Run nothing. The journal alone decides.
+// Package mirror copies sessions from the journal of a Run to a store of sessions, in the background, so that a slow or
+// unavailable store does not affect the Run. Only the journal is authoritative.
 package mirror

@@ -10,18 +10,16 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// FeedOptions say what a Feed copies, and where.
+// FeedOptions configure a Feed.
 type FeedOptions struct {
 	Store session.Store
-	// Row is the Run's own session. Those below it have its id, a slash and their
-	// name, and no status.
+	// Row is the Run's own session. Sessions below it have its id, a slash and their name as id, and no status.
 	Row session.Row
-	// Source yields the steps of a session from a number on, as the journal has
-	// them: what did not reach the store before a crash, or did not wait for it
-	// because that would have taken too much memory. Without it such steps are
-	// missed, and with them what follows in their session.
+	// Source yields the steps of a session from a number on, from the journal. It provides steps that a crash kept from
+	// the store, or that were dropped from memory. Without it such steps are missing in the store, and so are all later
+	// steps of their session.
 	Source func(session string, from int64) iter.Seq2[step.Step, error]
-	// Waiting is the most bytes of steps that wait for the store; 0: 8 MiB.
+	// Waiting bounds the steps that wait for the store, in bytes; 0: 8 MiB.
 	Waiting int64
 	// Timeout bounds one call of the store; 0: 10 s.
 	Timeout time.Duration
@@ -33,8 +31,7 @@ const (
 	maxBackoff     = 30 * time.Second
 )
 
-// A Feed copies sessions into a Store in the background. Nothing of it waits for
-// the store but Close, and that only for so long.
+// A Feed copies sessions into a Store in the background. Only Close waits for the store, until its context ends.
 type Feed struct {
 	opts FeedOptions
 
@@ -49,13 +46,13 @@ type Feed struct {
 	lines map[string]*line
 	order []*line // as they came
 	stats FeedStats
-	// waiting is the size of what waits in all lines.
+	// waiting is the size of the waiting steps in all lines.
 	waiting int64
 }
 
 // FeedStats are how a Feed fares.
 type FeedStats struct {
-	// Stored is how many steps reached the store, Missing how many did not, yet.
+	// Stored is how many steps reached the store, Missing how many have not.
 	Stored, Missing int64
 	// Failures is how often the store failed, Err how it did the last time; nil
 	// again once all is stored.
@@ -63,7 +60,7 @@ type FeedStats struct {
 	Err      error
 }
 
-// NewFeed begins to copy what Add brings.
+// NewFeed starts to copy the steps that Add adds.
 func NewFeed(o FeedOptions) *Feed {
 	if o.Waiting == 0 {
 		o.Waiting = defaultWaiting
@@ -109,8 +106,8 @@ func (f *Feed) sum() FeedStats {
 	return s
 }
 
-// Close has the store take what is left and the status of the Run, until the
-// context ends. What is missing then, the result says.
+// Close waits until the store has all steps and the status of the Run, or the context ends. The result counts missing
+// steps.
 func (f *Feed) Close(ctx context.Context, status string) FeedStats {
 	f.once.Do(func() {
 		f.mu.Lock()
@@ -147,8 +144,7 @@ func (f *Feed) run() {
 	}
 }
 
-// rest waits until there is something to do: work, or another try after
-// failures. It says whether the Feed is being closed.
+// rest waits until there is work, or until the next try after failures. It reports whether the Feed is being closed.
 func (f *Feed) rest(failures int) (closing bool) {
 	var retry <-chan time.Time
 	work := f.wake

@@ -16,13 +16,11 @@ import (
 type line struct {
 	name string
 	row  session.Row
-	// stored is the last step that the store has, as far as is known; end the last
-	// that was added.
+	// stored is the last step that the store has, as far as is known; end is the last step that was added.
 	stored, end int64
-	// statusStored says that the store knows the status.
+	// statusStored reports that the store has the status.
 	statusStored bool
-	// fork is the ID of a fork that is being made; empty: none is. Only the goroutine that
-	// copies uses it.
+	// fork is the ID of a fork that is being made; empty: none. Only the goroutine that copies uses it.
 	fork string
 	// queue is the last steps that were added, as many as wait in memory.
 	queue []step.Step
@@ -85,8 +83,7 @@ func (f *Feed) copyAll() error {
 	return errors.Join(errs...)
 }
 
-// maxConflicts is how often one round asks a store what it has: one that says
-// something else each time is broken.
+// maxConflicts is how often one round reads the state of a store. If it conflicts each time, the store is broken.
 const maxConflicts = 3
 
 func (f *Feed) copyLine(l *line) error {
@@ -123,7 +120,7 @@ func (f *Feed) call(do func(ctx context.Context) error) error {
 // maxBatch is about how many bytes one Append has.
 const maxBatch = 1 << 20
 
-// A batch is what one Append brings: steps behind one, and the row.
+// A batch is the content of one Append: the steps after a number, and the row.
 type batch struct {
 	row   session.Row
 	after int64
@@ -144,7 +141,7 @@ func (b *batch) add(s step.Step) error {
 // full reports whether a batch takes no more.
 func (b *batch) full() bool { return len(b.steps) == session.MaxSteps || b.bytes > maxBatch }
 
-// batch is what the store lacks next; without a row when it lacks nothing.
+// batch returns the next steps that the store lacks; without a row if it lacks nothing.
 func (f *Feed) batch(l *line) (batch, error) {
 	f.mu.Lock()
 	b := batch{row: l.row, after: l.stored}
@@ -173,7 +170,7 @@ func (f *Feed) batch(l *line) (batch, error) {
 	return b, nil
 }
 
-// advance remembers what a batch brought to the store.
+// advance records that a batch reached the store.
 func (f *Feed) advance(l *line, b batch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -182,7 +179,7 @@ func (f *Feed) advance(l *line, b batch) {
 	f.has(l, b.after+int64(len(b.steps)))
 }
 
-// has sets what the store has of a session. It is called with the lock.
+// has sets the last step that the store has of a session. The caller holds the lock.
 func (f *Feed) has(l *line, last int64) {
 	l.stored = last
 	n := 0
@@ -192,8 +189,7 @@ func (f *Feed) has(l *line, last int64) {
 	f.drop(l, n)
 }
 
-// ours yields the steps of a session from a number on: none behind the end, those
-// that wait, or what the source has.
+// ours yields the steps of a session from a number on: waiting ones, or those of the source.
 func (f *Feed) ours(l *line, from int64) iter.Seq2[step.Step, error] {
 	f.mu.Lock()
 	defer f.mu.Unlock()

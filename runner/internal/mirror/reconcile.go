@@ -11,11 +11,9 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// reconcile finds out what the store has, when that is not what the Feed
-// thought. Less is filled up from the source. More was written before a crash,
-// or by an attempt that was replaced: as far as it is what the journal has, it
-// is taken as stored; what is something else stays, and the session goes on in
-// a fork from where they part.
+// reconcile reads the state of the store after a conflict. Missing steps are added from the source. Additional steps
+// were written before a crash, or by an attempt that was replaced: if they equal the journal's, they count as stored.
+// If they differ, they stay, and the session continues in a fork from the last equal step.
 func (f *Feed) reconcile(l *line, last int64) error {
 	f.mu.Lock()
 	from, id, told := l.stored+1, l.row.ID, l.statusStored
@@ -35,8 +33,7 @@ func (f *Feed) reconcile(l *line, last int64) error {
 	if err != nil {
 		return err
 	}
-	// What the store has beyond the journal may still come; not when this is the
-	// end.
+	// The journal may still get the additional steps of the store, unless this is the end.
 	if kin == parted || kin == ahead && !told {
 		if id, shared, err = f.fork(l, shared); err != nil {
 			return err
@@ -49,7 +46,7 @@ func (f *Feed) reconcile(l *line, last int64) error {
 	return nil
 }
 
-// kinship is how what a store has is related to what the journal has.
+// kinship is how the steps of a store relate to those of the journal.
 type kinship string
 
 const (
@@ -58,8 +55,8 @@ const (
 	parted kinship = "parted" // it is something else from some step on
 )
 
-// compare returns the last step that is the same in the store and in the
-// journal, both of which go on behind the step shared.
+// compare returns the last step that is equal in the store and in the journal, which both have steps after the step
+// shared.
 func (f *Feed) compare(l *line, theirs iter.Seq2[step.Step, error], shared int64) (int64, kinship, error) {
 	next, stop := iter.Pull2(f.ours(l, shared+1))
 	defer stop()
@@ -81,8 +78,7 @@ func (f *Feed) compare(l *line, theirs iter.Seq2[step.Step, error], shared int64
 	return shared, alike, nil
 }
 
-// same reports whether two steps say the same. A store may round times and lay
-// out JSON anew.
+// same reports whether two steps are equal. A store may round times and format JSON differently.
 func same(a, b step.Step) bool {
 	if a.Seq != b.Seq || a.Role != b.Role || a.CallID != b.CallID || a.Text() != b.Text() || len(a.Calls) != len(b.Calls) {
 		return false
@@ -116,7 +112,7 @@ func (f *Feed) fork(l *line, upTo int64) (id string, last int64, err error) {
 	return row.ID, upTo, nil
 }
 
-// forkSeparator is in the ID of a fork, behind that of the session that it continues.
+// forkSeparator separates, in the ID of a fork, the ID of the original session from the rest.
 const forkSeparator = "~"
 
 // IsOfRun reports whether a session in a store is a copy of the session of a Run, of one below

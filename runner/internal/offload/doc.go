@@ -1,7 +1,4 @@
-// Package offload puts large tool results aside: the whole of one goes to a file,
-// and the model reads where it is and how it begins and ends.
-//
-// What is put aside is decided once, when the result comes and before it is
-// recorded, so that every later request says the same. A result that cannot be
-// put aside is cut, and says so: it is never sent whole.
+// Package offload stores large tool results in files. The model reads the path, the beginning and the end. Each result
+// is handled once, before it is recorded, so that every later request has the same text. If a result cannot be stored,
+// it is truncated and says so: it is never sent whole.
 package offload

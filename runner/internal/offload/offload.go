@@ -13,31 +13,30 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// DefaultBytes is how large a result may be: about 20,000 tokens.
+// DefaultBytes is the maximum size of a result: about 20,000 tokens.
 const DefaultBytes = 80_000
 
-// DefaultDir is where the model finds what was put aside.
+// DefaultDir is the directory where the model finds stored results.
 const DefaultDir = "/results"
 
-// What is shown of a result that was put aside.
+// How much of a stored result is shown.
 const (
 	edge     = 5     // lines at either end
 	maxChars = 1_000 // characters of one of them
 )
 
-// Options say what is put aside; the zero value is the defaults.
+// Options configure an Offloader. The zero value has the defaults.
 type Options struct {
-	// Bytes is the most that a result has without being put aside.
+	// Bytes is the maximum size of a result that is not stored.
 	Bytes int
-	// Dir is what the model calls the place that write writes to.
+	// Dir is the model's path of the directory that write writes to.
 	Dir string
-	// Exempt says which tools keep their results whatever their size, because they
-	// bound them themselves: what reads parts of files must be able to read parts
-	// of these. Nil: none.
+	// Exempt reports which tools keep results of any size, because they bound them themselves: the tools that read
+	// stored results must not have their own results stored. Nil: none.
 	Exempt func(tool string) bool
 }
 
-// A Write puts a text in a file of that name, in place of what was there.
+// A Write writes a text to a file of that name and replaces an existing one.
 type Write func(ctx context.Context, name, text string) error
 
 // An Offloader puts results aside.
@@ -64,22 +63,21 @@ func ToBackend(b *backend.Backend) Write {
 	}
 }
 
-// Text is what the model reads of the result of a call: the text itself, unless
-// it is too large.
-func (e *Offloader) Text(ctx context.Context, call step.Call, text string) string {
-	if len(text) <= e.opts.Bytes || e.opts.Exempt(call.Name) {
+// Text returns the text of a call's result for the model: the same text, unless it is too large.
+func (o *Offloader) Text(ctx context.Context, call step.Call, text string) string {
+	if len(text) <= o.opts.Bytes || o.opts.Exempt(call.Name) {
 		return text
 	}
 	// The file is to be read as text: what is none would not be.
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, string(utf8.RuneError)), "\x00", string(utf8.RuneError))
 	name := fileName(call.ID)
-	if err := e.write(ctx, name, text); err != nil {
-		return e.cut(text, err)
+	if err := o.write(ctx, name, text); err != nil {
+		return o.cut(text, err)
 	}
-	return preview(path.Join(e.opts.Dir, name), text)
+	return preview(path.Join(o.opts.Dir, name), text)
 }
 
-// preview stands for a result that was put aside.
+// preview returns the text that replaces a stored result.
 func preview(at, text string) string {
 	head, tail, count := ends(text)
 	var b strings.Builder
@@ -105,10 +103,10 @@ func preview(at, text string) string {
 
 // cut is a result that could not be put aside: its beginning, as far as it may
 // go, and why there is no more.
-func (e *Offloader) cut(text string, err error) string {
+func (o *Offloader) cut(text string, err error) string {
 	note := fmt.Sprintf("\n\n[The result is cut here: it has %d bytes, of which at most %d are shown, and the rest could not be kept: %s. "+
-		"Ask for less at once.]", len(text), e.opts.Bytes, shorten(err.Error()))
-	return clip(text, max(0, e.opts.Bytes-len(note))) + note
+		"Ask for less at once.]", len(text), o.opts.Bytes, shorten(err.Error()))
+	return clip(text, max(0, o.opts.Bytes-len(note))) + note
 }
 
 // clip returns the first bytes of a text, whole characters.

@@ -1,5 +1,5 @@
-// Package place names, for messages, what a user can change where an agent runs. A Go program
-// has no Secret, no pod and no spec: its messages name the fields of runner.Agent.
+// Package place names, for messages, the settings that a user can change where an agent runs. A Go program has no
+// Secret, no pod and no spec: its messages name the fields of runner.Agent.
 package place
 
 import (

@@ -6,8 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// A Bus carries what is published to those who subscribed before. Its methods
-// may be used by many goroutines at once.
+// A Bus delivers published values to its subscriptions. Its methods may be used by many goroutines at once.
 type Bus[T any] struct {
 	// mu is held for reading while a value is offered, which takes no time, so a
 	// queue is never closed while something is put into it.
@@ -18,7 +17,7 @@ type Bus[T any] struct {
 // New returns a Bus without subscribers.
 func New[T any]() *Bus[T] { return &Bus[T]{} }
 
-// Publish offers a value to every subscription. It waits for none of them.
+// Publish offers a value to every subscription, and waits for none.
 func (b *Bus[T]) Publish(v T) {
 	b.mu.RLock()
 	defer b.mu.RUnlock() // the keep of a subscriber may panic
@@ -27,9 +26,8 @@ func (b *Bus[T]) Publish(v T) {
 	}
 }
 
-// Subscribe opens a queue for as many values as size, at least one. Only the
-// values that keep wants come into it; nil wants all. Keep is called while a
-// value is published: it must be quick and leave the Bus alone.
+// Subscribe opens a queue of size values, at least one. Only values for which filter returns true are queued; nil: all.
+// filter is called during Publish: it must be fast and must not use the Bus.
 func (b *Bus[T]) Subscribe(size int, filter func(T) bool) *Subscription[T] {
 	s := &Subscription[T]{bus: b, filter: filter, queue: make(chan T, max(size, 1))}
 	b.mu.Lock()
@@ -46,7 +44,7 @@ type Subscription[T any] struct {
 	dropped atomic.Int64
 }
 
-// C is the queue. After Close it gives what is still in it and then ends.
+// C returns the queue. After Close it still has the remaining values and is then closed.
 func (s *Subscription[T]) C() <-chan T { return s.queue }
 
 // Dropped is how many values did not fit into the queue so far.

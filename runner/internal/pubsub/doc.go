@@ -1,8 +1,4 @@
-// Package pubsub carries values to any number of readers without ever waiting for
-// one of them.
-//
-// Each reader has a queue of a size that it chose. What does not fit is
-// dropped for that reader alone and counted, so a reader that is stuck costs
-// the publisher and the other readers nothing. Nothing that must not be lost
-// goes by a bus.
+// Package pubsub delivers values to any number of readers without ever waiting for them. Each reader has a queue of its
+// own size. Values that do not fit are dropped for that reader only and counted, so a blocked reader affects neither
+// the publisher nor other readers. Do not use it for values that must not be lost.
 package pubsub

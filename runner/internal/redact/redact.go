@@ -1,11 +1,8 @@
-// Package redact keeps secrets out of what the runner writes down, shows and
-// sends: one Redactor stands before the journal, events, status, logs, the
-// termination message and what goes back to the model.
-//
-// It replaces each known value, and the forms in which a value commonly leaks
-// (base64, URL-encoded, escaped in JSON), by a name that tells people which
-// secret it was: ‹secret:anthropic/api-key›. It cannot know forms that a tool
-// invents; the wall is that tools never get a secret.
+// Package redact removes secrets from everything that the runner writes, shows and sends. One Redactor is applied to
+// the journal, events, status, the termination message and results for the model. It replaces each known value, and its
+// common encodings (base64, URL-encoded, escaped in JSON), by a name that tells users which secret it was:
+// ‹secret:anthropic/api-key›. It cannot recognize other encodings; the real protection is that tools never get a
+// secret.
 package redact
 
 import (
@@ -18,29 +15,26 @@ import (
 	"sync/atomic"
 )
 
-// MinSecret is the shortest value that is redacted, in bytes: shorter ones
-// occur by chance.
+// MinSecret is the length of the shortest value that is redacted, in bytes: shorter ones occur by chance.
 const MinSecret = 8
 
 // A Secret is one value that must not be seen.
 type Secret struct {
-	// Name and Key are those of the Kubernetes Secret that holds it.
+	// Name and Key identify the key of a Kubernetes Secret.
 	Name, Key string
 	Value     []byte
 }
 
-// A Redactor replaces secrets by their names. The nil Redactor knows none. It
-// is safe for concurrent use.
+// A Redactor replaces secrets by their names. A nil Redactor replaces nothing. It is safe for concurrent use.
 type Redactor struct {
 	table atomic.Pointer[table] // nil while it knows none
 	mu    sync.Mutex            // one Add at a time
 }
 
-// A table is what to look for, by first byte, longest first. It never changes:
-// who learns makes another.
+// A table has the known forms, by first byte, longest first. It is never changed: adding a secret makes a new table.
 type table [256][]form
 
-// A form is one spelling of a secret, and what it is replaced by.
+// A form is one encoding of a secret, and its replacement.
 type form struct {
 	text, name string
 }
@@ -54,8 +48,7 @@ func New(secrets ...Secret) *Redactor {
 	return r
 }
 
-// Add teaches it another secret, or another value of one that was rotated: the
-// old value stays known.
+// Add adds a secret, or another value of a rotated one: the old value stays known.
 func (r *Redactor) Add(s Secret) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,7 +68,7 @@ func (r *Redactor) Add(s Secret) {
 	r.table.Store(&next)
 }
 
-// knows is what it looks for; nil: nothing.
+// knows returns the current table; nil: there are no secrets.
 func (r *Redactor) knows() *table {
 	if r == nil {
 		return nil
@@ -83,7 +76,7 @@ func (r *Redactor) knows() *table {
 	return r.table.Load()
 }
 
-// String is s without secrets.
+// String returns s without secrets.
 func (r *Redactor) String(s string) string {
 	known := r.knows()
 	if known == nil {
@@ -93,8 +86,8 @@ func (r *Redactor) String(s string) string {
 	return out + rest
 }
 
-// JSON is a JSON value without secrets. It stays valid: where a secret was not
-// inside a string, the whole becomes one.
+// JSON returns a JSON value without secrets. It stays valid: if a secret was not inside a string, the whole value
+// becomes a string.
 func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 	if bytes.ContainsRune(raw, '\\') {
 		raw = r.unescaped(raw)
@@ -111,8 +104,7 @@ func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 	}
 }
 
-// unescaped looks for secrets behind JSON's escapes, in which a value may be
-// spelled in any number of ways.
+// unescaped searches for secrets behind JSON's escapes, which can spell a value in many ways.
 func (r *Redactor) unescaped(raw json.RawMessage) json.RawMessage {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -152,7 +144,7 @@ func (r *Redactor) redactValue(v any) (any, bool) {
 	return v, changed
 }
 
-// mode says whether more text may follow.
+// mode reports whether more text may follow.
 type mode int
 
 const (
@@ -160,8 +152,8 @@ const (
 	part              // more may come: hold back what may become a secret
 )
 
-// replace copies s with its secrets replaced. In part mode it stops where the
-// rest may be the beginning of a secret and returns that rest.
+// replace copies s with its secrets replaced. In part mode it stops if the rest may be the beginning of a secret, and
+// returns that rest.
 func (t *table) replace(s string, m mode) (out, rest string) {
 	var b strings.Builder
 	from := 0
@@ -182,8 +174,7 @@ func (t *table) replace(s string, m mode) (out, rest string) {
 	return b.String() + s[from:], "" // s itself, not a copy, if nothing was replaced
 }
 
-// at is the longest form with which s begins, and whether a longer one might
-// still come of it.
+// at returns the longest form at the beginning of s, and whether a longer one may still follow.
 func (t *table) at(s string) (found *form, wait bool) {
 	forms := t[s[0]]
 	for i := range forms {

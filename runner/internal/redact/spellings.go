@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// spellings are the forms in which a secret may appear, none shorter than
-// MinSecret. Some may be there twice.
+// spellings returns the forms in which a secret may appear, none shorter than MinSecret. Some may be listed twice.
 func spellings(value string) []string {
 	var all []string
 	// A key file often ends in a newline that the key does not have.
@@ -45,9 +44,9 @@ func inURLs(v string) []string {
 // lettersBefore is how many letters of base64 have bits of the 0, 1 or 2 bytes before a value.
 var lettersBefore = []int{0, 2, 3}
 
-// base64s are the encodings of a value, alone and inside of something longer
-// ("user:password" of basic authentication): there its letters depend on where
-// the value begins modulo three, and those at its ends on its neighbors.
+// base64s returns the encodings of a value, alone and within a longer text ("user:password" of basic authentication).
+// There the letters depend on the position of the value modulo three, and the letters at its ends on the neighboring
+// bytes.
 func base64s(v string) []string {
 	var all []string
 	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
@@ -63,7 +62,7 @@ func base64s(v string) []string {
 	return append(all, base64.StdEncoding.EncodeToString([]byte(v)), base64.URLEncoding.EncodeToString([]byte(v)))
 }
 
-// escaped is s as it stands between the quotes of a JSON string.
+// escaped returns s as it is written within a JSON string.
 func escaped(s string) string {
 	quoted, _ := json.Marshal(s) // a string: cannot fail
 	return string(quoted[1 : len(quoted)-1])

@@ -2,8 +2,8 @@ package redact
 
 import "strings"
 
-// A Stream redacts text that comes in pieces. It holds back what may turn out
-// to be the beginning of a secret, so that one split over two pieces is found.
+// A Stream redacts text that arrives in pieces. It holds back a possible beginning of a secret, so that a secret that
+// is split over two pieces is found.
 type Stream struct {
 	redactor *Redactor
 	held     string
@@ -23,7 +23,7 @@ func (s *Stream) Write(piece string) string {
 	return out
 }
 
-// Flush returns what was held back; no more will come.
+// Flush returns the text that was held back, at the end.
 func (s *Stream) Flush() string {
 	held := s.held
 	s.held = ""
@@ -33,8 +33,8 @@ func (s *Stream) Flush() string {
 // dropped makes strings.Map leave a character out.
 const dropped = -1
 
-// Printable is s for a terminal: without control characters, but for newline
-// and tab, and without those that change the direction of text.
+// Printable returns s for a terminal: without control characters except newline and tab, and without characters that
+// change the direction of text.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

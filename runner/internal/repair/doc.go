@@ -1,8 +1,5 @@
-// Package repair is the layer that has a model mend the arguments of calls that
-// do not fit their tools, before they are recorded: an Agent's route Repair.
-//
-// What small errors of writing there are is mended without a model, by the
-// registry of the tools. What is left is shown to the other model together with
-// the schema and what is wrong, once; if its answer does not fit either, the
-// call stays as it was and its own model reads what is wrong with it.
+// Package repair is a layer that has a model correct arguments that do not match the schema of their tools, before they
+// are recorded: an Agent's route Repair. The toolbox corrects small errors of notation without a model. All other
+// arguments are shown once to the other model, with the schema and the error. If its answer does not match either, the
+// call is unchanged and the agent's own model reads the error.
 package repair

@@ -12,11 +12,11 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// Priority puts the layer close to the model: others see what it mended.
+// Priority puts the layer close to the model: outer layers see the corrected calls.
 const Priority = 450
 
-// maxMended is how many calls of one answer are mended. Each costs a call of a
-// model, which no limit sees before the next turn.
+// maxMended is how many calls of one answer are corrected. Each costs a model call, which no limit counts before the
+// next turn.
 const maxMended = 8
 
 // maxArgs is how much of broken arguments is shown to the model.
@@ -25,14 +25,14 @@ const maxArgs = 32 << 10
 const instructions = "You correct the arguments of a tool call so that they fit the tool's JSON Schema. " +
 	"Keep what was meant; add nothing and leave nothing out. Answer with the corrected JSON object alone."
 
-// A Toolbox reads what a model wrote and holds it to the schemas.
+// A Toolbox reads arguments and validates them against schemas.
 type Toolbox interface {
 	Specs() []step.Tool
 	Read(name, raw string) json.RawMessage
 	Check(name string, given json.RawMessage) *tool.Error
 }
 
-// Layer mends the arguments of calls with the answers of m.
+// Layer corrects the arguments of calls with the answers of m.
 func Layer(m model.Model, tools Toolbox) middleware.Layer {
 	specs := map[string]step.Tool{}
 	for _, s := range tools.Specs() {
@@ -47,7 +47,7 @@ func Layer(m model.Model, tools Toolbox) middleware.Layer {
 				if err != nil || resp.Finish == step.FinishLength {
 					return resp, err
 				}
-				r.mend(ctx, t, &resp)
+				r.repair(ctx, t, &resp)
 				return resp, nil
 			}
 		},
@@ -60,9 +60,8 @@ type repairer struct {
 	specs map[string]step.Tool
 }
 
-// mend corrects the calls of an answer that need it. A model that cannot be
-// asked corrects nothing.
-func (r repairer) mend(ctx context.Context, t *middleware.Turn, resp *model.Response) {
+// repair corrects the invalid calls of an answer. If the model is not available, nothing is corrected.
+func (r repairer) repair(ctx context.Context, t *middleware.Turn, resp *model.Response) {
 	asked := 0
 	for i, c := range resp.Calls {
 		spec, known := r.specs[c.Name]

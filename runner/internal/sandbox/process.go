@@ -86,8 +86,8 @@ func (p *process) Kill() error {
 	return nil
 }
 
-// end asks the server to kill the process. If the server does not in time, the
-// client closes the connection, with which the process ends too.
+// end asks the server to kill the process. If the server does not do so in time, the client closes the connection,
+// which ends the process too.
 func (p *process) end(why Cause) {
 	p.killOnce.Do(func() {
 		p.mu.Lock()
@@ -211,8 +211,8 @@ func (p *process) connectionLost(err error) (Exit, error) {
 	case ended != "":
 		return Exit{Code: -1, Signal: "SIGKILL", Cause: ended, Dropped: p.dropped, Detail: detail(ended)}, nil
 	}
-	// A program in the sandbox may have killed the supervisor, with which the command
-	// ends. If the sandbox itself ended, the session ends too.
+	// A program in the sandbox may have killed the supervisor, which also ends the command. If the sandbox itself
+	// ended, the session ends too.
 	alive := time.NewTimer(lossTimeout)
 	defer alive.Stop()
 	select {
@@ -228,8 +228,7 @@ func (p *process) connectionLost(err error) (Exit, error) {
 // not wait long.
 const maxStdin = 32 << 10
 
-// A stdin sends the standard input of a program, at most one window ahead of what
-// the program has read.
+// A stdin sends the standard input of a program, at most one window ahead of the program's reading.
 type stdin struct {
 	conn  *frame.Conn
 	done  <-chan struct{} // closed when the process ended

@@ -1,6 +1,5 @@
-// Package signals is the one port through which the engine learns what others
-// want of a Run: what approvers decided, how child Runs ended, and whether the
-// operator pauses or stops the Run or the kubelet shuts down the pod.
+// Package signals is the only interface through which the engine gets signals from outside: Decisions, results of child
+// Runs, whether the operator pauses or stops the Run, and whether the kubelet shuts down the pod.
 package signals
 
 import (
@@ -12,38 +11,36 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// The causes with which contexts are cancelled. What waits when the Run is stopped
-// gives up: an answer that is not needed is not waited for.
+// The causes with which contexts are cancelled. When the Run is stopped, all waits end, because their answers are not
+// needed any more.
 var (
 	ErrInterrupted = task.End(task.ReasonInterrupted, "The runner is asked to end")
 	ErrStopped     = errors.New("the Run was asked to stop")
 )
 
-// Signals are all that was said until now.
+// Signals are all signals until now.
 type Signals struct {
-	// Stopped says that the Run ends at its next safe point. It stays true.
+	// Stopped reports that the Run ends at its next safe point. It stays true.
 	Stopped bool
-	// Paused says that nothing new begins; what runs goes on to its end.
+	// Paused reports that nothing new begins; active calls continue to their end.
 	Paused bool
-	// Interrupted says that the pod is shut down: nothing new begins, and what runs
-	// may go on until the context ends. It stays true.
+	// Interrupted reports that the pod is being shut down: nothing new begins, and active calls may continue until the
+	// context ends. It stays true.
 	Interrupted bool
-	// Decisions are those that the operator does not yet know to be acted on, oldest
-	// first.
+	// Decisions are the Decisions of which the operator does not know yet that the runner acted on them, oldest first.
 	Decisions []task.Decision
 	// Children are the child Runs that ended and are not yet known to be recorded.
 	Children []task.Child
 }
 
-// A Source tells the current Signals.
+// A Source returns the current Signals.
 type Source interface {
 	// Current returns the Signals, and a channel that is closed when they change.
 	// The lists in them never change.
 	Current() (now Signals, changed <-chan struct{})
 }
 
-// Latest is a Source with the value of the last Update. The zero value is ready, and
-// nothing was said yet.
+// Latest is a Source with the value of the last Update. The zero value has no signals.
 type Latest struct {
 	mu      sync.Mutex
 	now     Signals
@@ -62,8 +59,8 @@ func (l *Latest) Current() (Signals, <-chan struct{}) {
 	return l.now, l.changed
 }
 
-// Update changes the Signals and wakes who waits, if they are others then. It
-// replaces lists and leaves those that were given out as they are.
+// Update changes the Signals. If they differ, it wakes all waits. It replaces lists and does not change lists that were
+// returned before.
 func (l *Latest) Update(change func(*Signals)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,7 +81,7 @@ func (s Signals) same(other Signals) bool {
 		slices.EqualFunc(s.Decisions, other.Decisions, task.Decision.Equal) && slices.EqualFunc(s.Children, other.Children, sameChild)
 }
 
-// sameChild reports whether two are about the same child Run, which ends once.
+// sameChild reports whether two results are of the same child Run, which ends once.
 func sameChild(a, b task.Child) bool { return a.Request == b.Request && a.Run == b.Run }
 
 // Context returns a context that is cancelled with a cause once the Signals are

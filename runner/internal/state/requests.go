@@ -8,29 +8,28 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// What an approval for the rest of the Run is called in a Decision.
+// The name of an approval for the rest of the Run in a Decision.
 const (
 	typeApprove = "Approve"
 	scopeRun    = "Run"
 )
 
-// Asked is a Request about a call, and what became of it.
+// Asked is a Request about a call, with its state.
 type Asked struct {
 	journal.Request
-	// Since is when it was asked first.
+	// Since is when the request was made first.
 	Since time.Time
-	// Spent says that the call was begun since: what was decided is used up.
+	// Spent reports that the call was begun after the Decision, which is used up.
 	Spent bool
 }
 
-// Released says whether a person approved, for the rest of the Run, all that s
-// wants them to be asked about.
+// Released reports whether a user approved, for the rest of the Run, every call that a source asks about.
 func (r *Run) Released(s journal.Source) bool { return r.released[s] }
 
-// LimitRequestedAt is since when a person is asked for more of a limit; zero: they are not.
+// LimitRequestedAt returns since when users have been asked to raise a limit; zero: they are not.
 func (r *Run) LimitRequestedAt(request string) time.Time { return r.limitRequests[request] }
 
-// HasOpenCall says whether the call of that id has no result yet, in any session.
+// HasOpenCall reports whether a call has no result yet, in any session.
 func (r *Run) HasOpenCall(call string) bool {
 	s, ok := r.sessions[parent(call)]
 	if !ok {
@@ -44,8 +43,8 @@ func (r *Run) HasOpenCall(call string) bool {
 	return false
 }
 
-// CallOf returns the id of the call of the last turn of a session about which a
-// person was asked with a request; empty: there is none.
+// CallOf returns the id of the call that a request is about, if the call is in the last turn of a session; empty: it is
+// not.
 func (r *Run) CallOf(request string) string {
 	for _, s := range r.sessions {
 		for call, asked := range s.Requests {
@@ -57,7 +56,7 @@ func (r *Run) CallOf(request string) string {
 	return ""
 }
 
-// applyRequest keeps what a person is asked, and since when.
+// applyRequest keeps a request and its time.
 func (r *Run) applyRequest(rec journal.Record) {
 	r.Delegates = r.Delegates || rec.Request != nil && rec.Request.Delegation != nil
 	switch {
@@ -71,7 +70,7 @@ func (r *Run) applyRequest(rec journal.Record) {
 	}
 }
 
-// applyAnswer keeps what a person decided on a request.
+// applyAnswer keeps the Decision on a request.
 func (r *Run) applyAnswer(session string, d journal.Decision) {
 	delete(r.limitRequests, d.Request)
 	r.Session(session).addAnswer(d)
@@ -84,7 +83,7 @@ func (r *Run) applyAnswer(session string, d journal.Decision) {
 	r.released[d.Source] = true
 }
 
-// addRequest keeps what a person is asked about a call.
+// addRequest keeps a request about a call.
 func (s *Session) addRequest(r journal.Record) {
 	if s.Requests == nil {
 		s.Requests = map[string][]Asked{}
@@ -92,14 +91,14 @@ func (s *Session) addRequest(r journal.Record) {
 	s.Requests[r.Request.CallID] = append(s.Requests[r.Request.CallID], Asked{Request: *r.Request, Since: r.At})
 }
 
-// markSpent uses up what was decided on a call.
+// markSpent marks the Decisions on a call as used.
 func (s *Session) markSpent(call string) {
 	for i := range s.Requests[call] {
 		s.Requests[call][i].Spent = true
 	}
 }
 
-// Delegated is the child Run that a call has asked for, if it has.
+// Delegated returns the request for a child Run that a call has made, if it has.
 func (s *Session) Delegated(call string) (Asked, bool) {
 	for _, q := range s.Requests[call] {
 		if q.Delegation != nil {
@@ -109,7 +108,7 @@ func (s *Session) Delegated(call string) (Asked, bool) {
 	return Asked{}, false
 }
 
-// applyChild keeps how a child Run ended. The first that is said of one counts.
+// applyChild keeps the result of a child Run. The first result counts.
 func (r *Run) applyChild(rec journal.Record) {
 	if rec.Child == nil {
 		return
@@ -129,14 +128,14 @@ func (r *Run) applyChild(rec journal.Record) {
 // maxUnclear bounds how many pairs of Model and finish reason are counted.
 const maxUnclear = 16
 
-// UnclearAnswers counts the answers of a Model that counted although their finish reason
-// does not say that they are whole.
+// UnclearAnswers counts the answers of a Model that were used although their finish reason does not show that they are
+// complete.
 type UnclearAnswers struct {
 	Model, Reason string
 	Count         int64
 }
 
-// UnclearAnswers returns the counts, in the order in which the reasons came.
+// UnclearAnswers returns the counts, in the order in which the finish reasons first appeared.
 func (r *Run) UnclearAnswers() []UnclearAnswers { return slices.Clone(r.unclear) }
 
 // countUnclear counts the finish reason of a step, if it is unclear.

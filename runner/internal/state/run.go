@@ -14,21 +14,20 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// A Run is all sessions of a Run as they were when their journal stopped, and
-// what they share.
+// A Run is the state of all sessions of a Run when their journal stopped, and what they share.
 type Run struct {
 	// Agent is the name of the Run's own agent. Steps name only the agents below it.
 	Agent string
-	// Meter is what the Run had used.
+	// Meter is the usage of the Run.
 	Meter step.Meter
-	// Delegates says that a child Run was asked for.
+	// Delegates reports that a child Run was requested.
 	Delegates bool
-	// Begun says that a call that may have changed something was begun. Effects
-	// are named by the tool package; only its ReadOnly changes nothing.
+	// Begun reports that a call with possible effects was begun. The effect classes are those of package tool, where
+	// only ReadOnly has no effects.
 	Begun bool
-	// Restarts is how often the running attempt began again in its pod.
+	// Restarts is how often the current attempt was restarted in its pod.
 	Restarts int
-	// Granted is what people granted on top of the limits.
+	// Granted is what users granted on top of the limits.
 	Granted Grant
 	// Decided are the last decisions that the runner acted on, oldest first.
 	Decided []journal.Decision
@@ -39,24 +38,22 @@ type Run struct {
 	unclear       []UnclearAnswers
 	limitRequests map[string]time.Time // of limits: since when, by request
 	sessions      map[string]*Session
-	// childRuns is what the child Runs used that this journal tells of: an older runner did not
-	// count it apart in the Meter.
+	// childRuns is the usage of child Runs in this journal. An older runner did not include it in the Meter.
 	childRuns step.Meter
 }
 
-// A Grant is what people granted on top of the limits.
+// A Grant is what users granted on top of the limits.
 type Grant struct {
 	Steps, Tokens, CostMicroUSD int64
 }
 
-// keepDecided is how many decisions are shown; of the others only the names
-// are kept, so that none is acted on twice.
+// keepDecided is how many Decisions are shown. Of older ones only the names are kept, so that none is applied twice.
 const keepDecided = 20
 
 // readOnly is the effect class of a call that changes nothing.
 const readOnly = "ReadOnly"
 
-// Replay folds a journal into the state of its Run.
+// Replay computes the state of a Run from its journal.
 func Replay(records iter.Seq2[journal.Record, error]) (*Run, error) {
 	var run Run
 	for rec, err := range records {
@@ -70,8 +67,7 @@ func Replay(records iter.Seq2[journal.Record, error]) (*Run, error) {
 	return &run, nil
 }
 
-// Session is the session of a call; without a name, the Run's own. One that
-// nothing was recorded of is empty.
+// Session returns the session of a call, or the Run's own without a name. A session without records is empty.
 func (r *Run) Session(name string) *Session {
 	s := r.sessions[name]
 	if s == nil {
@@ -84,10 +80,10 @@ func (r *Run) Session(name string) *Session {
 	return s
 }
 
-// Acted says whether the runner acted on the decision of that name.
+// Acted reports whether the runner acted on the Decision with a name.
 func (r *Run) Acted(decision string) bool { return r.acted[decision] }
 
-// OpenBelow are the sessions below a call that have open calls, deepest first.
+// OpenBelow returns the sessions below a call that have open calls, deepest first.
 func (r *Run) OpenBelow(call string) []string {
 	var open []string
 	for name, s := range r.sessions {
@@ -101,18 +97,18 @@ func (r *Run) OpenBelow(call string) []string {
 	return open
 }
 
-// isBelow says whether a session is that of a call, or below it.
+// isBelow reports whether a session belongs to a call, or is below its session.
 func isBelow(session, call string) bool {
 	return session == call || strings.HasPrefix(session, call+".")
 }
 
-// parent is the session that a call belongs to: what its id begins with.
+// parent returns the session that a call belongs to: the beginning of its id.
 func parent(call string) string {
 	return call[:max(strings.LastIndexByte(call, '.'), 0)]
 }
 
-// Apply adds one record. The loop applies each record that it appended, so
-// that sessions under way and those read back are the same by construction.
+// Apply applies one record. The loop applies each record that it appended, so that active sessions and sessions read
+// from the journal are equal by construction.
 func (r *Run) Apply(rec journal.Record) error {
 	if rec.Meter != nil {
 		r.Meter = rec.Meter.Max(r.childRuns)
@@ -147,7 +143,7 @@ func (r *Run) Apply(rec journal.Record) error {
 	return nil
 }
 
-// applyAccounts takes over what a session and those above it had used.
+// applyAccounts takes over the usage of a session and of those above it.
 func (r *Run) applyAccounts(rec journal.Record) {
 	name := rec.Session
 	for _, used := range rec.Accounts {
@@ -177,8 +173,7 @@ func (r *Run) applyDecision(rec journal.Record) {
 	}
 }
 
-// addGranted is what was granted with what is granted now. A sum that overflows adds
-// nothing, nor does less than nothing.
+// addGranted adds a grant. A sum that overflows and a negative grant add nothing.
 func addGranted(granted, now int64) int64 { return max(granted, granted+max(now, 0)) }
 
 func (r *Run) applyMark(rec journal.Record) {
@@ -223,8 +218,7 @@ func (r *Run) applyResult(rec journal.Record) error {
 	return nil
 }
 
-// A Store is the state of a Run under way: what it records goes to the log and
-// then into the state, under the one lock that there is around it.
+// A Store is the state of an active Run. One lock covers writing a record to the log and applying it to the state.
 type Store struct {
 	log journal.Log
 
@@ -232,13 +226,12 @@ type Store struct {
 	run Run
 }
 
-// NewStore returns the store of a Run with a log, and the name of the Run's own
-// agent. It is empty before it is loaded.
+// NewStore returns the empty store of a Run with a log, and with the name of the Run's own agent. Load fills it.
 func NewStore(log journal.Log, agent string) *Store {
 	return &Store{log: log, run: Run{Agent: agent}}
 }
 
-// Load folds what the log has into the state, and passes each record on.
+// Load applies the records of the log to the state, and passes each on.
 func (s *Store) Load(pass func(journal.Record)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,11 +247,11 @@ func (s *Store) Load(pass func(journal.Record)) error {
 	return nil
 }
 
-// Records are those of the log, oldest first.
+// Records returns the records of the log, oldest first.
 func (s *Store) Records() iter.Seq2[journal.Record, error] { return s.log.Read() }
 
-// Record appends the record that build returns and applies it. In between it calls
-// recorded. Nothing else is recorded meanwhile, and nothing is read.
+// Record appends the record that build returns, calls recorded, and applies the record. Meanwhile no other record is
+// written, and no state is read.
 func (s *Store) Record(build func() journal.Record, recorded func()) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -270,38 +263,38 @@ func (s *Store) Record(build func() journal.Record, recorded func()) error {
 	return s.run.Apply(rec)
 }
 
-// View reads the state. What look is given is not to be kept.
+// View calls look with the state, which look must not keep.
 func (s *Store) View(look func(*Run)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	look(&s.run)
 }
 
-// ViewSession reads one session, as View does.
+// ViewSession calls look with one session, which look must not keep.
 func (s *Store) ViewSession(name string, look func(*Session)) {
 	s.View(func(r *Run) { look(r.Session(name)) })
 }
 
-// Session returns a session as it stands. The steps in it never change; more are
-// added, or others stand for them. Its maps are for who executes the last turn.
+// Session returns a copy of a session. The steps in it never change; later records only append to them or replace the
+// list. Only the goroutine that executes the last turn may use its maps.
 func (s *Store) Session(name string) Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return *s.run.Session(name)
 }
 
-// An Outage is what is known of a model that is unavailable, over all attempts.
+// An Outage is what is known about an unavailable model, over all attempts.
 type Outage struct {
 	// Since is when the first request failed. Zero: the model is available.
 	Since time.Time
-	// SilentSince is when the first request failed of those after which no provider named a
-	// time, with no such time in between. Zero: the last provider named one.
+	// SilentSince is when the first request failed after which no provider has named a time. Zero: the last provider
+	// named one.
 	SilentSince time.Time
-	// PromisedSince is when the first request failed after which a provider named a time.
+	// PromisedSince is when the first request failed whose provider named a time.
 	PromisedSince time.Time
-	// Waits is how many waits began.
+	// Waits counts the waits.
 	Waits int
-	// BrokenOff is how many of them followed an answer that the provider broke off.
+	// BrokenOff counts the waits after an answer that the provider broke off.
 	BrokenOff int
 }
 
@@ -324,22 +317,20 @@ func (o Outage) next(m journal.Mark) Outage {
 	return o
 }
 
-// RemoteCalls counts the calls of an endpoint. Unreachable is that of the last that
-// failed.
+// RemoteCalls counts the calls of an endpoint. Unreachable is the cause of the last call that failed to reach it.
 type RemoteCalls struct {
 	journal.Remote
 	Made, Failed int64
 }
 
-// Remotes returns the calls of all endpoints, sorted by name and field: hooks of two
-// agents may have one name.
+// Remotes returns the calls of all endpoints, sorted by name and field. Hooks of two agents may have the same name.
 func (r *Run) Remotes() []RemoteCalls {
 	return slices.SortedFunc(maps.Values(r.remotes), func(x, y RemoteCalls) int {
 		return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Field, y.Field))
 	})
 }
 
-// countRemotes counts the endpoint of a call, and the hooks that were asked about a step.
+// countRemotes counts the endpoint of a call, and the hooks that were called for a step.
 func (r *Run) countRemotes(rec journal.Record) {
 	if rec.Remote != nil {
 		r.countRemote(*rec.Remote)

@@ -12,54 +12,48 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// A Session is what a session was when its journal stopped.
+// A Session is the state of a session when its journal stopped.
 type Session struct {
-	// Steps are those that the model sees. When the last is an assistant's with
-	// calls, some of those have no result yet.
+	// Steps are the steps that the model sees. If the last step is an answer with calls, some of those calls have no
+	// result yet.
 	Steps []step.Step
 	// Last is the number of the last step, hidden ones counted.
 	Last int64
 	// Turns is how many answers of the model were recorded, hidden ones counted.
 	Turns int64
-	// CompactedAt is the number of the last step at the last compaction: what providers
-	// cached of the session until then serves no more. 0: there was none.
+	// CompactedAt is the number of the last step at the last compaction. Prompt caches from before it are of no use. 0:
+	// there was none.
 	CompactedAt int64
-	// Route is the Model that was chosen last, and RoutedTurn the turn for which it was;
-	// empty: the agent's own.
+	// Route is the Model that was last chosen, and RoutedTurn the turn for which it was chosen; empty: the agent's own
+	// Model.
 	Route      string
 	RoutedTurn int64
-	// Results are those that the last assistant's calls already have, by call.
+	// Results are the results that calls of the last answer already have, by call.
 	Results map[string]step.Step
-	// Intents are the tool calls of the last turn that were begun, by call, and
-	// Since is when each was begun first.
+	// Intents are the begun tool calls of the last turn, by call. Since is when each was first begun.
 	Intents map[string]journal.Intent
 	Since   map[string]time.Time
-	// Requests are what people were asked about the calls of the last turn before
-	// those are made, and the child Runs that these then asked for, by call, oldest
-	// first.
+	// Requests are the requests about calls of the last turn, by call, oldest first: requests to users, and requests
+	// for child Runs.
 	Requests map[string][]Asked
-	// Answers are what people decided on calls of the last turn, by request.
+	// Answers are the Decisions on requests of the last turn, by request.
 	Answers map[string]journal.Decision
-	// Children are how child Runs ended that calls of the last turn asked for, by
-	// request.
+	// Children are the results of child Runs that calls of the last turn requested, by request.
 	Children map[string]journal.Child
-	// Asked is a model call that nothing answers, and AskedAt when it was sent.
+	// Asked is a model call without an answer, and AskedAt when it was sent.
 	Asked   *journal.Intent
 	AskedAt time.Time
-	// Ending is what a call that ended the session committed.
+	// Ending is what the call that ended the session committed.
 	Ending *journal.Ending
-	// Ended is the reason for which the session ended, when nothing came after.
+	// Ended is the reason with which the session ended; empty if anything was recorded after it.
 	Ended string
-	// Notices is what the runner has to say to the model before its next turn, oldest
-	// first.
+	// Notices are the runner's messages to the model for its next turn, oldest first.
 	Notices []string
-	// Nudged says that the model was told that it repeats itself, and no
-	// person has spoken since.
+	// Nudged reports that the model has a notice that it repeats itself, and that no user has sent a message since.
 	Nudged bool
 	// Outage is the outage of the model that the session waits for.
 	Outage Outage
-	// Used is what the session and those below it used; that of the Run's own is
-	// in the Run.
+	// Used is the usage of the session and of those below it. The Run has the usage of its own session.
 	Used step.Meter
 }
 
@@ -93,8 +87,8 @@ func (s *Session) applyIntent(r journal.Record) {
 	}
 }
 
-// Canonical returns the canonical arguments with which a call of the last turn
-// was judged or begun, if the tool made them of the arguments with this digest.
+// Canonical returns the canonical arguments with which a call of the last turn was decided about or begun, if the tool
+// computed them from the arguments with this digest.
 func (s *Session) Canonical(call, written string) (json.RawMessage, bool) {
 	for _, q := range slices.Backward(s.Requests[call]) {
 		if q.Written == written {
@@ -105,7 +99,7 @@ func (s *Session) Canonical(call, written string) (json.RawMessage, bool) {
 	return i.Args, begun && i.Written == written
 }
 
-// maxNotices is how many notices are kept, the latest.
+// maxNotices is how many notices are kept: the newest ones.
 const maxNotices = 8
 
 func (s *Session) addNotice(text string) {
@@ -174,7 +168,7 @@ func (s *Session) addStep(r journal.Record) error {
 	return nil
 }
 
-// applyHide takes steps out of the model's sight.
+// applyHide hides steps from the model.
 func (s *Session) applyHide(r journal.Record) error {
 	if r.Hide == nil || len(s.Open()) > 0 {
 		return fmt.Errorf("replaying the journal: record %d hides nothing, or what is still open", r.Seq)

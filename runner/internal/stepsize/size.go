@@ -3,7 +3,7 @@ package stepsize
 
 import "github.com/deckhand-dev/deckhand/runner/step"
 
-// overhead stands for what a step has beside its content.
+// overhead is the estimated size of a step without its content.
 const overhead = 500
 
 // Of returns about how many bytes a step takes.

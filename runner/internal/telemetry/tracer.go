@@ -22,7 +22,7 @@ import (
 const (
 	// queueSize is how many events may wait; further events are dropped.
 	queueSize = 1024
-	// maxOpen bounds what has begun and not ended: sessions, requests and arguments of calls.
+	// maxOpen bounds the number of open sessions, requests, and arguments of calls.
 	maxOpen = 256
 	// maxContent bounds the bytes of an attribute with content.
 	maxContent = 16 << 10
@@ -30,7 +30,7 @@ const (
 	maxText = 256
 )
 
-// Options say whose spans are sent.
+// Options configure a Tracer.
 type Options struct {
 	Task     task.Task
 	Snapshot task.Snapshot
@@ -46,13 +46,12 @@ type Tracer struct {
 	events   *pubsub.Subscription[events.Event]
 	exporter *otlp.Exporter
 	done     chan struct{}
-	// What has begun: sessions and requests by name, arguments by call.
+	// Open sessions and requests by name, and arguments by call.
 	sessions, requests map[string]events.Event
 	arguments          map[string]string
 }
 
-// Start sends spans of the events of a feed. It returns nil if the task names no endpoint, or one
-// that is not valid.
+// Start sends spans of the events of a feed. It returns nil if the task has no valid endpoint.
 func Start(feed *eventlog.Feed, o Options) *Tracer {
 	to := o.Task.Traces
 	if to == nil || to.Endpoint == "" {
@@ -95,7 +94,7 @@ func newTracer(o Options) *Tracer {
 	return t
 }
 
-// Close sends what is left, at most as long as timeout.
+// Close sends the remaining spans, at most as long as timeout.
 func (t *Tracer) Close(timeout time.Duration) {
 	if t == nil {
 		return
@@ -149,7 +148,7 @@ func remember(open map[string]events.Event, name string, e events.Event) {
 	}
 }
 
-// agentSpan returns the span of a session: that of the Run, or of an agent that a call invoked.
+// agentSpan returns the span of a session: the span of the Run, or of an agent that a call invoked.
 func (t *Tracer) agentSpan(session string) otlp.SpanID {
 	if session == "" {
 		return otlp.SpanOf(t.options.Task.Run.UID)
@@ -253,8 +252,8 @@ func (t *Tracer) addContent(span *otlp.Span, key, text string) {
 // text replaces secrets before it cuts: the rest of a secret that is cut would not be found.
 func (t *Tracer) text(s string, most int) string { return task.Cut(t.options.Redact.String(s), most) }
 
-// Traceparent returns the function that makes the header traceparent of a tool call, so that a
-// server can put its own spans below that of the call. Nil: the task sends no traces.
+// Traceparent returns the function that makes the header traceparent of a tool call, so that a server can put its own
+// spans below the span of the call. Nil: the task sends no traces.
 // https://www.w3.org/TR/trace-context/#traceparent-header
 func Traceparent(t task.Task) func(callID string) string {
 	if t.Traces == nil || t.Traces.Endpoint == "" {
@@ -316,7 +315,7 @@ type part struct {
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 }
 
-// messages returns what a model answered, without its reasoning.
+// messages returns the answer of a model, without its reasoning.
 func messages(s step.Step) json.RawMessage {
 	m := message{Role: "assistant", Finish: finishReason(s.Finish)}
 	if text := s.Text(); text != "" {

@@ -15,8 +15,7 @@ import (
 type Call struct {
 	// Name is the name of the tool, as it is offered.
 	Name string
-	// text is the call as it was written, and marker the tag that opens it; empty: it has
-	// none.
+	// text is the call as it was written, and marker the tag that opens it; empty: there is none.
 	text, marker string
 }
 
@@ -28,12 +27,12 @@ type candidate struct {
 	name       string
 	marker     string // the tag that opens it; empty: none
 	start, end int
-	// weak says that prose and code have this form too: such a call must be the end of
-	// the text, or go on with an invented result.
+	// weak reports that prose and code can have this form too: such a call must be at the end of the text, or continue
+	// with an invented result.
 	weak bool
 }
 
-// Find returns the call of an offered tool that the text makes, and false if it makes none.
+// Find returns the call of an offered tool in the text, or false.
 func Find(text string, tools []step.Tool) (Call, bool) {
 	text = ends(text)
 	if !strings.Contains(text, "<") {
@@ -58,8 +57,7 @@ func Find(text string, tools []step.Tool) (Call, bool) {
 	return Call{}, false
 }
 
-// maxText bounds how much of a text is looked at, in bytes: far more than a model says at
-// once.
+// maxText bounds how much of a text is searched, in bytes: far more than a model writes at once.
 const maxText = 256 << 10
 
 // ends returns a text, or the beginning and the end of a long one: a call begins in the one
@@ -71,7 +69,7 @@ func ends(text string) string {
 	return text[:maxText/2] + "\n" + text[len(text)-maxText/2:]
 }
 
-// namesAny reports whether a text has the name of a tool, in whatever case.
+// namesAny reports whether a text has the name of a tool, in any case of letters.
 func namesAny(text string, tools []step.Tool) bool {
 	text = strings.ToLower(text)
 	return slices.ContainsFunc(tools, func(t step.Tool) bool { return strings.Contains(text, strings.ToLower(t.Name)) })
@@ -89,7 +87,7 @@ type finder struct {
 	offered map[string]parameters
 }
 
-// parameters are those of a tool.
+// parameters are the parameters of a tool.
 type parameters struct {
 	known    map[string]bool
 	required []string
@@ -133,8 +131,8 @@ func (f *finder) lookup(name string) (string, bool) {
 	}
 }
 
-// fit reports whether arguments with these names are those of a tool: all that it requires
-// are there, or all are its own. A tool without parameters takes none.
+// fit reports whether arguments with these names can belong to a tool: they include all required ones, or all of them
+// are its own. A tool without parameters accepts none.
 func (f *finder) fit(tool string, names []string) bool {
 	p := f.offered[tool]
 	if len(names) == 0 {
@@ -157,12 +155,11 @@ func (f *finder) fit(tool string, names []string) bool {
 	return known > 0 && (missing == 0 || known == len(given))
 }
 
-// unnamed stands for the name of the tool where a call has none that is known.
+// unnamed replaces the name of the tool if a call has no known name.
 const unnamed = "a tool"
 
-// FindAgain returns the call that a text makes whose model was just told that its last one
-// was not executed: then any markup of a call is one, whichever tool it names and wherever
-// it stands, and so is a script that the model says to run.
+// FindAgain returns the call in a text whose model was just told that its last one was not executed. Then any markup of
+// a call counts, with any tool name and at any position, and so does a script that the model says to run.
 func FindAgain(text string, tools []step.Tool) (Call, bool) {
 	if call, ok := Find(text, tools); ok {
 		return call, true
@@ -178,7 +175,7 @@ func FindAgain(text string, tools []step.Tool) (Call, bool) {
 }
 
 var (
-	// elementStart is what stands behind a tag of XML that is not a word in a sentence.
+	// elementStart matches what follows an XML tag, as opposed to a word in a sentence.
 	elementStart = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile("^(?:[ \t\r]*[<{\\[`]|\\s*\n\\s*\\S|\\s*[\\w.-]+\\s*[\n{(<])")
 	})
@@ -197,7 +194,7 @@ var (
 	fileScript = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:>|\btee\b)[^\n]*<<|<<[^\n]*>`) })
 )
 
-// anyMarkup returns where a tag of calls stands, outside of code within a line.
+// anyMarkup returns the position of a tag of calls, outside of inline code.
 func (f *finder) anyMarkup() (int, bool) {
 	for _, t := range tagsOf(f.text) {
 		called := t.result && t.name != "result" && t.name != "results" && t.name != "response" && t.name != "output"
@@ -226,8 +223,7 @@ func (f *finder) anyObject() (int, bool) {
 	return 0, false
 }
 
-// hasName reports whether the JSON object at a position, which begins with arguments, has a
-// name, too.
+// hasName reports whether the JSON object at a position, which begins with arguments, also has a name.
 func (f *finder) hasName(at int) bool {
 	var object map[string]any
 	if json.NewDecoder(strings.NewReader(f.text[at:])).Decode(&object) != nil {
@@ -244,8 +240,7 @@ func (f *finder) isMentioned(at int) bool {
 	return !fenced && f.isQuoted(at)
 }
 
-// script returns where a script stands that the model says to run, or whose result it
-// invents.
+// script returns the position of a script that the model says to run, or whose result it invents.
 func (f *finder) script() (int, bool) {
 	for _, b := range f.fences {
 		if !scriptLanguage().MatchString(strings.TrimSpace(f.text[b.start:b.body])) {

@@ -14,7 +14,7 @@ type tag struct {
 	name       string // the letters of its name, in lower case
 	rest       string // its attributes
 	closing    bool
-	// marker says that a call follows, result that a result does.
+	// marker means that a call follows, result that a result follows.
 	marker, result bool
 }
 
@@ -23,8 +23,7 @@ var tagSyntax = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`</?(?:[|｜]\w+[|｜]|[|｜])?(/?[A-Za-z_][\w:.▁-]*)([^<>\n]{0,200}?)[|｜]?/?>|\[(/?[A-Z][A-Z_]{3,30})\]`)
 })
 
-// markers and results are the names of tags before a call and before a result that say
-// nothing more.
+// markers and results are names of tags before a call and before a result, without further meaning.
 var (
 	markers = []string{"tool", "tools", "function", "functions", "call", "calls", "action", "plugin"}
 	results = []string{"result", "results", "response", "output"}
@@ -53,7 +52,7 @@ func tagsOf(text string) []tag {
 	return all
 }
 
-// letters returns the letters of a name in lower case: templates differ in what is between.
+// letters returns the letters of a name in lower case, because templates differ in the separators.
 func letters(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -152,8 +151,8 @@ func (f *finder) nameIn(t tag) (string, bool) {
 	return "", false
 }
 
-// namedElement returns the tool for an element with its name that has elements, or
-// attributes, with the names of its parameters.
+// namedElement returns the tool for an element with its name whose child elements, or attributes, are named like the
+// tool's parameters.
 func (f *finder) namedElement(tags []tag) (string, bool) {
 	t := tags[0]
 	if name, _, hasAttributes := strings.Cut(f.text[t.start+1:t.end], " "); hasAttributes {

@@ -78,9 +78,8 @@ func (f *finder) calledBy(value any) string {
 var (
 	nameKeys     = []string{"name", "tool", "toolname", "functionname", "function", "action", "recipientname"}
 	argumentKeys = []string{"arguments", "args", "parameters", "input", "actioninput", "toolinput", "params", "kwargs"}
-	// The letters of keys are compared: some write tool_name, others toolName. besideKeys may
-	// stand beside name and arguments; with any other an object is
-	// something else, such as a configuration.
+	// Keys are compared by their letters, because some models write tool_name, others toolName. besideKeys may occur in
+	// addition to name and arguments. An object with any other key is not a call but, for example, a configuration.
 	besideKeys = []string{"type", "id", "callid", "toolcallid", "index", "status", "role", "content", "thought", "thoughts", "reasoning", "explanation"}
 )
 
@@ -105,7 +104,7 @@ func (f *finder) calledByObject(object map[string]any) string {
 	return name
 }
 
-// envelopeIn returns the calls that an object has in a field of their own; nil: it has none.
+// envelopeIn returns the calls in a field of an object, or nil.
 func envelopeIn(object map[string]any) any {
 	for _, key := range []string{"tool_calls", "function_call", "function", "tool_call", "tool_uses"} {
 		switch value := object[key].(type) {
@@ -118,8 +117,8 @@ func envelopeIn(object map[string]any) any {
 	return nil
 }
 
-// calledByKey returns the tool that is the one key of an object, if its value has all
-// arguments of the tool and the answer is nothing else.
+// calledByKey returns the tool that is the only key of an object, if its value has all required arguments of the tool
+// and the answer has nothing else.
 func (f *finder) calledByKey(object map[string]any) string {
 	if len(object) != 1 || !strings.HasPrefix(strings.TrimSpace(f.text), "{") {
 		return ""
@@ -164,12 +163,11 @@ func hasOnly(object map[string]any, keys ...string) bool {
 	return true
 }
 
-// minQuote is the length from which a line of a call is compared, in bytes: shorter lines,
-// such as those of brackets, are in every text.
+// minQuote is the minimum length of a line of a call that is compared, in bytes: shorter lines, such as brackets, occur
+// in every text.
 const minQuote = 8
 
-// IsQuotation reports whether the call stands, line by line, in one of the texts that the
-// model was given.
+// IsQuotation reports whether the call occurs, line by line, in one of the texts that the model was given.
 func (c Call) IsQuotation(given []string) bool {
 	for _, text := range given {
 		if c.isIn(squeeze(text)) {
@@ -195,10 +193,9 @@ func (c Call) isIn(text string) bool {
 // squeeze removes all space.
 func squeeze(text string) string { return strings.Join(strings.Fields(text), "") }
 
-// IsRequested reports whether what a user said, or the instructions, ask to see a call: in one
-// sentence a call is the object of a verb such as show, or its form is asked for. That a
-// sentence has the markup or the name of the tool is not enough: work is about parsers of
-// calls, too, and names of tools are verbs.
+// IsRequested reports whether messages of a user, or the instructions, ask to see a call: in one sentence, a call is
+// the object of a verb such as show, or its form is requested. A sentence that only has the markup or the name of the
+// tool does not count, because the work may be about parsers of calls, and names of tools may be verbs.
 func (c Call) IsRequested(said []string, instructions string) bool {
 	return slices.ContainsFunc(append(slices.Clip(said), instructions), c.asks)
 }
@@ -217,8 +214,8 @@ func sentencesOf(text string) iter.Seq[string] {
 	return slices.Values(sentenceEnd().Split(text, -1))
 }
 
-// plain returns a sentence with the words "one tool call" in place of the markup of the call,
-// and of its tool in phrases such as "a call of Write" and "a Write call".
+// plain returns a sentence with the words "one tool call" instead of the markup of the call, and instead of its tool in
+// phrases such as "a call of Write" and "a Write call".
 func (c Call) plain(sentence string) string {
 	const words = " one tool call "
 	if marker := c.markup(); marker != "" {
@@ -240,8 +237,7 @@ func (c Call) plain(sentence string) string {
 // maxTag bounds the length of a tag, in bytes.
 const maxTag = 80
 
-// markup returns how the markup of the call begins, without the name of the tool; empty: it
-// has none.
+// markup returns the beginning of the call's markup, without the name of the tool; empty: it has none.
 func (c Call) markup() string {
 	marker, _, _ := strings.Cut(strings.TrimRight(c.marker, ">"), c.Name)
 	if len(marker) < 2 {
@@ -258,9 +254,9 @@ var (
 			call = `(?:(?:an?|one|the|this|that|each|every|another)\s+(?:[\w-]+\s+)?|\b)(?:tool|function)[ -]?(?:call|use|invocation)\b`
 			one  = `(?:an?|one)\s+(?:[\w-]+\s+)?(?:tool|function)[ -]?(?:call|use|invocation)\b`
 			show = `\b(?:shows?|give|print|write|output|illustrate|demonstrate|quote|repeat|convert|translate|generate|produce|render|encode)\b`
-			// object has the words that may stand between the verb and the call.
+			// object has the words that may occur between the verb and the call.
 			object = `(?:\s+(?:me|us|them|an?|one|the|some|complete|exact|full|short|minimal|valid|correct|sample|raw|examples?|samples?|syntax|format|form|of|for))*\s+`
-			// behind is what may follow: with a noun the call is only a part of its name.
+			// behind is what may follow: if a noun follows, the call is only a part of its name.
 			behind  = `\s*(?:$|[,.;:?!)"'\x60]|\b(?:of|to|for|as|in|with|without|that|which|from|on|so|like|looks?|here|below)\b)`
 			foreign = `(?:tool|werkzeug|funktions?)[ -]?aufruf\w*|llamadas?|appels?|chiamat[ae]|调用|呼び出し|вызов\w*|` + one
 			ask     = `zeige?n?|wie sieht|beispiel\w*|gib|muestra|ejemplo|montre|exempl[eo]s?|mostra|esempio|示例|例|显示|展示|見せ|покажи\w*|пример\w*`

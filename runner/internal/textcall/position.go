@@ -56,8 +56,8 @@ func (f *finder) fenceAt(at int) (fence, bool) {
 	return fence{}, false
 }
 
-// isCall reports whether a candidate is meant to be executed. It is not if it stands in a
-// sentence, a quotation or other code, or if it is shown as an example.
+// isCall reports whether a candidate is meant to be executed. It is not if it is within a sentence, a quotation or
+// other code, or is shown as an example.
 func (f *finder) isCall(c candidate) bool {
 	block, fenced := f.fenceAt(c.start)
 	start, end := c.start, c.end
@@ -90,11 +90,10 @@ func continues(rest string) bool {
 	return unicode.IsLower(first)
 }
 
-// maxBrief bounds a text around a call that has no more to say than what the call is to do
-// and has done, in bytes.
+// maxBrief bounds a text around a call that only describes the action of the call, in bytes.
 const maxBrief = 160
 
-// isBrief reports whether a text is one short paragraph. Documentation has more to say.
+// isBrief reports whether a text is one short paragraph. Documentation is longer.
 func isBrief(text string) bool {
 	return len(text) <= maxBrief && !strings.Contains(text, "\n\n") && !strings.Contains(text, "```")
 }
@@ -157,7 +156,7 @@ func isDocumented(before string) bool {
 	return example().MatchString(intro) && !isIntended(before)
 }
 
-// isIntended reports whether the text before a call says that the model is about to make it.
+// isIntended reports whether the text before a call announces the call.
 func isIntended(before string) bool {
 	intro := introOf(before)
 	return intent().MatchString(intro) && !showing().MatchString(intro)
@@ -179,13 +178,13 @@ func introOf(before string) string {
 }
 
 var (
-	// intent is what a model says that is about to act: in the first person, not in the past.
+	// intent matches announcements of an action: in the first person, not in the past.
 	intent = sync.OnceValue(func() *regexp.Regexp {
 		const act = `(?:write|read|run|call|use|create|make|check|look|open|list|search|execute|invoke|edit|fetch|start|try|add|save|update|delete|need|will|shall|must|should|can|am)`
 		return regexp.MustCompile(`(?i)\b(?:(?:I|we)(?:'ll|’ll|'m|’m)|(?:I|we)\s+(?:now\s+|first\s+|then\s+)?` + act + `|let me|let's|let’s|let us|(?:next|now|first),?\s+(?:I|we|let)|` +
 			`here(?: is|'s|’s) the (?:tool |function )?call|calling|using|executing|running)\b|\b(?:ich|je|yo|voy a|vamos a|ahora|jetzt|maintenant|adesso|vou|agora)\b|我|正在|现在|これから|сейчас|теперь`)
 	})
-	// showing and reporting say that the call is shown, and not made.
+	// showing and reporting match texts that show a call without making it.
 	showing = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)\b(?:looks? like|shows?|illustrates?|demonstrates?|explains?|documents?|enthält|lautet|contiene|contient|contém)\b|содержит`)
 	})
@@ -238,8 +237,7 @@ func (f *finder) labeled() []candidate {
 	return append(all, f.namedOnLine()...)
 }
 
-// namedOnLine returns the calls whose tool and arguments stand on lines of their own, in
-// another form than JSON.
+// namedOnLine returns the calls whose tool and arguments are on separate lines, in a form other than JSON.
 func (f *finder) namedOnLine() []candidate {
 	var all []candidate
 	for _, m := range actionSyntax().FindAllStringSubmatchIndex(f.text, -1) {
@@ -276,7 +274,7 @@ func (f *finder) functions() []candidate {
 	return all
 }
 
-// endOfList returns where the list of functions ends whose first ends at a position.
+// endOfList returns the end of a list of functions. at is the end of its first function.
 func (f *finder) endOfList(at int) int {
 	for {
 		m := nextFunction().FindStringIndex(f.text[at:])
@@ -315,8 +313,7 @@ func insideOf(text string) (string, bool) {
 	return "", false
 }
 
-// argumentNames returns the names of the arguments of a function: those of a JSON object,
-// or of keywords.
+// argumentNames returns the names of the arguments of a function: the members of a JSON object, or the keywords.
 func argumentNames(inner string) []string {
 	var args map[string]any
 	if json.Unmarshal([]byte(inner), &args) == nil {

@@ -38,10 +38,10 @@ func (e *NameError) Error() string {
 	return fmt.Sprintf("%q is no name for a tool: it must have 1 to 64 letters, digits, _ or -", e.Name)
 }
 
-// names are those that every provider accepts.
+// names matches names that every provider accepts.
 var names = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// New puts tools together. Each needs a name of its own.
+// New combines tools. Each needs a unique name.
 func New(tools ...tool.Tool) (*Toolbox, error) {
 	b := &Toolbox{tools: make(map[string]entry, len(tools))}
 	for _, t := range tools {
@@ -57,28 +57,25 @@ func New(tools ...tool.Tool) (*Toolbox, error) {
 		b.tools[t.Name] = entry{tool: t, schema: args.NewChecker(t.Input, t.Internal.Facts())}
 		b.specs = append(b.specs, step.Tool{Name: t.Name, Description: t.Description, Input: t.Input})
 	}
-	// The order is part of every request's prefix: it must not depend on who
-	// made the list.
+	// The order is part of the beginning of every request: it must not depend on the order of the list.
 	slices.SortFunc(b.specs, func(a, b step.Tool) int { return cmp.Compare(a.Name, b.Name) })
 	return b, nil
 }
 
 // Specs are the descriptions for a model, sorted by name.
-func (b *Toolbox) Specs() []step.Tool { return slices.Clone(b.specs) }
+func (t *Toolbox) Specs() []step.Tool { return slices.Clone(t.specs) }
 
 // Find returns the tool of that name.
-func (b *Toolbox) Find(name string) (tool.Tool, bool) {
-	e, ok := b.tools[name]
+func (t *Toolbox) Find(name string) (tool.Tool, bool) {
+	e, ok := t.tools[name]
 	return e.tool, ok
 }
 
-// Read makes valid JSON of the arguments that a model wrote for a tool. That is
-// what it wrote, where that fits the tool; else the first way to read it that
-// fits, with small errors repaired. What does not fit at all is returned for
-// [Toolbox.Check] to say what is wrong: as the object that it is, otherwise as
-// a JSON string.
-func (b *Toolbox) Read(name, raw string) json.RawMessage {
-	e, known := b.tools[name]
+// Read returns valid JSON for the arguments that a model wrote for a tool: the original if it matches the schema,
+// otherwise the first reading that matches, with small errors repaired. If none matches, it returns the object as it
+// is, or otherwise the text as a JSON string, for [Toolbox.Check] to describe the error.
+func (t *Toolbox) Read(name, raw string) json.RawMessage {
+	e, known := t.tools[name]
 	all := args.Readings(raw)
 	for _, one := range all {
 		if known && e.schema.Check(name, one.Args) == nil {
@@ -93,8 +90,8 @@ func (b *Toolbox) Read(name, raw string) json.RawMessage {
 }
 
 // Check holds arguments to a tool's schema; nil means that they fit.
-func (b *Toolbox) Check(name string, given json.RawMessage) *tool.Error {
-	e, known := b.tools[name]
+func (t *Toolbox) Check(name string, given json.RawMessage) *tool.Error {
+	e, known := t.tools[name]
 	if !known {
 		return nil // there is nothing to hold them to
 	}
@@ -107,8 +104,8 @@ func (b *Toolbox) Check(name string, given json.RawMessage) *tool.Error {
 
 // TakeUnvalidated returns why [Toolbox.Check] did not validate arguments for a tool, the first
 // time that it is asked since; empty: all were validated.
-func (b *Toolbox) TakeUnvalidated(name string) string {
-	e, known := b.tools[name]
+func (t *Toolbox) TakeUnvalidated(name string) string {
+	e, known := t.tools[name]
 	if !known {
 		return ""
 	}

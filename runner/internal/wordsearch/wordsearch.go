@@ -94,8 +94,8 @@ func excerpt(text, word string) string {
 	return strings.Clone(strings.Join(shown, "\n"))
 }
 
-// about returns a line from near the first place where it has a word: if that is far from
-// the beginning, what is before it is left out.
+// about returns a part of a line around the first word: if that is far from the beginning, the text before it is left
+// out.
 func about(line, word string) string {
 	i := strings.Index(strings.ToLower(line), word)
 	if i < MaxLine/2 || i > len(line) { // lower case may be longer

@@ -63,24 +63,22 @@ func fill(ctx context.Context, o Options, root *os.Root, f fetched) error {
 	return recordDone(o, f)
 }
 
-// Fetched reports whether Fetch does not need the repository any more, because it
-// has been cloned. origin is Options.Origin or else Options.State.
+// Fetched reports whether the repository has been cloned, so that Fetch does not need it any more. origin is
+// Options.Origin or else Options.State.
 func Fetched(origin string) bool {
 	var f fetched
 	return load(origin, fetchedFile, &f) == nil && f.URL != ""
 }
 
-// Missing returns, in words for the agent and for users, what the workspace does not have
-// of its repository; nil: everything is there. origin is Options.Origin or else
-// Options.State.
+// Missing describes, for the agent and for users, what the workspace lacks of its repository; nil: it is complete.
+// origin is Options.Origin or else Options.State.
 func Missing(origin string) ([]string, error) {
 	var f fetched
 	err := load(origin, fetchedFile, &f)
 	return missingLines(f.Missing), err
 }
 
-// Bounds of what is said about missing files: the paths in one line, in bytes, and the
-// lines about submodules.
+// Bounds of messages about missing files: the paths in one line, in bytes, and the lines about submodules.
 const (
 	maxListed     = 512
 	maxSubmodules = 5
@@ -230,8 +228,8 @@ func stagedEntries(root *os.Root) ([]fs.DirEntry, error) {
 	return staged, nil
 }
 
-// A RefusedError means that a user has to change something, which its message says.
-// Other errors of this package may be transient.
+// A RefusedError means that a user must change something, which its message describes. Other errors of this package may
+// be transient.
 type RefusedError = git.RefusedError
 
 // Git is the repository of a workspace.
@@ -320,10 +318,10 @@ type PublishOptions struct {
 type Published struct {
 	// Branch and Commit are what was pushed; empty if Unchanged.
 	Branch, Commit string
-	// Files counts the files that differ from what was fetched.
+	// Files counts the files that differ from the fetched ones.
 	Files int
-	// LeftOut names the changed files of Git LFS, which a commit cannot have, in at most
-	// about 120 bytes; empty: there are none.
+	// LeftOut names the changed files of Git LFS, which a commit cannot have, in at most about 120 bytes; empty: there
+	// are none.
 	LeftOut string
 	// Unchanged is true if no file differs and nothing was published before.
 	Unchanged bool

@@ -58,8 +58,8 @@ func isDotGit(name string) bool {
 
 // directory copies a directory. Names that begin with two dots are internal to the
 // kubelet; the other names are links to them.
-func (p *fileCopier) directory(ctx context.Context, dir string) error {
-	entries, err := fs.ReadDir(p.from.FS(), dir)
+func (fc *fileCopier) directory(ctx context.Context, dir string) error {
+	entries, err := fs.ReadDir(fc.from.FS(), dir)
 	if err != nil {
 		return err
 	}
@@ -67,77 +67,77 @@ func (p *fileCopier) directory(ctx context.Context, dir string) error {
 		if strings.HasPrefix(e.Name(), "..") {
 			continue
 		}
-		if err := errors.Join(ctx.Err(), p.entry(ctx, path.Join(dir, e.Name()))); err != nil {
+		if err := errors.Join(ctx.Err(), fc.entry(ctx, path.Join(dir, e.Name()))); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p *fileCopier) entry(ctx context.Context, name string) error {
-	info, err := p.from.Stat(name)
+func (fc *fileCopier) entry(ctx context.Context, name string) error {
+	info, err := fc.from.Stat(name)
 	if err != nil {
 		return err
 	}
 	switch {
 	case info.IsDir():
-		return p.directory(ctx, name)
+		return fc.directory(ctx, name)
 	case !info.Mode().IsRegular():
 		return nil
 	}
-	data, err := p.read(name)
+	data, err := fc.read(name)
 	if err != nil {
 		return err
 	}
-	return p.writeFile(path.Join(p.files.Path, name), data, info.Mode().Perm()&0o111|0o664)
+	return fc.writeFile(path.Join(fc.files.Path, name), data, info.Mode().Perm()&0o111|0o664)
 }
 
-func (p *fileCopier) read(name string) ([]byte, error) {
-	f, err := p.from.Open(name)
+func (fc *fileCopier) read(name string) ([]byte, error) {
+	f, err := fc.from.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxPlacedBytes-p.bytes+1))
-	if p.bytes += int64(len(data)); p.bytes > maxPlacedBytes || len(p.done) >= maxPlacedFiles {
-		return nil, &RefusedError{Message: fmt.Sprintf("The files for %q are more than %d bytes or %d files: bring so much by git or an image.", p.files.Path, maxPlacedBytes, maxPlacedFiles)}
+	data, err := io.ReadAll(io.LimitReader(f, maxPlacedBytes-fc.bytes+1))
+	if fc.bytes += int64(len(data)); fc.bytes > maxPlacedBytes || len(fc.done) >= maxPlacedFiles {
+		return nil, &RefusedError{Message: fmt.Sprintf("The files for %q are more than %d bytes or %d files: bring so much by git or an image.", fc.files.Path, maxPlacedBytes, maxPlacedFiles)}
 	}
 	return data, err
 }
 
 // writeFile writes one file and replaces one of the repository.
-func (p *fileCopier) writeFile(at string, data []byte, perm fs.FileMode) error {
+func (fc *fileCopier) writeFile(at string, data []byte, perm fs.FileMode) error {
 	if isDotGit(at) {
 		return &RefusedError{Message: fmt.Sprintf("The file %q cannot be put there: .git is made by the fetch. Name another path.", at)}
 	}
 	staged := path.Join(stagingDir, at)
-	if err := p.parents(path.Dir(at)); err != nil {
+	if err := fc.parents(path.Dir(at)); err != nil {
 		return inTheWay(at, err)
 	}
-	if err := p.to.Remove(staged); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := fc.to.Remove(staged); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return inTheWay(at, err)
 	}
-	if err := git.WriteFile(p.to, staged, bytes.NewReader(data), perm); err != nil {
+	if err := git.WriteFile(fc.to, staged, bytes.NewReader(data), perm); err != nil {
 		return inTheWay(at, err)
 	}
-	p.done = append(p.done, git.Placed{Path: at, Size: int64(len(data)), Hash: plumbing.ComputeHash(plumbing.BlobObject, data).String()})
+	fc.done = append(fc.done, git.Placed{Path: at, Size: int64(len(data)), Hash: plumbing.ComputeHash(plumbing.BlobObject, data).String()})
 	return nil
 }
 
 // parents makes the parent directories of a file. It follows no links, because a
 // link of the repository could lead anywhere in the workspace.
-func (p *fileCopier) parents(dir string) error {
+func (fc *fileCopier) parents(dir string) error {
 	if dir == "." {
 		return nil
 	}
-	if err := p.parents(path.Dir(dir)); err != nil {
+	if err := fc.parents(path.Dir(dir)); err != nil {
 		return err
 	}
 	at := path.Join(stagingDir, dir)
-	info, err := p.to.Lstat(at)
+	info, err := fc.to.Lstat(at)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return git.MakeDir(p.to, at)
+		return git.MakeDir(fc.to, at)
 	case err != nil:
 		return err
 	case !info.IsDir():
@@ -154,9 +154,8 @@ func inTheWay(at string, err error) error {
 	return err
 }
 
-// share is Fetch for a workspace that other Runs share and may be changing. The
-// first Run that names a repository fetches it. Each Run copies its files once, and
-// only where no file exists.
+// share is Fetch for a workspace that other Runs share and may be changing. The first Run that names a repository
+// fetches it. Each Run copies its files once, and never over an existing file.
 func share(ctx context.Context, o Options, root *os.Root, f fetched) error {
 	var mine joined
 	if err := load(o.State, joinedFile, &mine); err != nil {
@@ -236,8 +235,7 @@ func revision(name string) string {
 	return name
 }
 
-// placeFiles copies the files of this Run where no file exists. Existing files may
-// be the work of another Run.
+// placeFiles copies the files of this Run, but not over existing files, which may be the work of another Run.
 func placeFiles(ctx context.Context, o Options, root *os.Root, f fetched) error {
 	if len(o.Files) == 0 {
 		return nil

@@ -40,8 +40,7 @@ type line struct {
 	Path    []byte    `json:"path,omitempty"` // names need not be text
 	Size    int64     `json:"size,omitempty"`
 	Written time.Time `json:"written,omitzero"`
-	// Newest and Cut are in the last line, which has no Path. Without it the stored
-	// manifest is incomplete.
+	// Newest and Cut are in the last line, which has no Path. A stored manifest without that line is incomplete.
 	Newest time.Time `json:"newest,omitzero"`
 	Cut    bool      `json:"cut,omitempty"`
 }
@@ -150,7 +149,7 @@ type fetched struct {
 	Revision string       `json:"revision,omitempty"` // as requested
 	Head     git.Head     `json:"head,omitzero"`
 	Placed   []git.Placed `json:"placed,omitempty"`
-	// Missing is what was not fetched; records of earlier versions do not say.
+	// Missing is what was not fetched; records of earlier versions lack it.
 	Missing git.Missing `json:"missing,omitzero"`
 }
 
@@ -162,7 +161,7 @@ type joined struct {
 // A published is the record of Publish in the state directory.
 type published struct {
 	Version int `json:"version"`
-	// Commits are those that this Run has pushed or was about to push, oldest first.
+	// Commits are the commits that this Run has pushed or was about to push, oldest first.
 	Commits []string `json:"commits"`
 }
 

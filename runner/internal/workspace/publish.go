@@ -80,7 +80,7 @@ type publishing struct {
 	commit string // that the branch should have; empty: no branch
 }
 
-// prepare reads what was fetched and published before.
+// prepare reads the records of what was fetched and published before.
 func (p *publishing) prepare() error {
 	if p.o.Git == nil {
 		return git.Refused("The workspace has no git repository, so there is nowhere to publish to: give it one, or do not publish.")
@@ -189,10 +189,9 @@ func newestFirst(a, b found) int {
 	return cmp.Or(b.info.ModTime().Compare(a.info.ModTime()), cmp.Compare(b.info.Size(), a.info.Size()), strings.Compare(a.name, b.name))
 }
 
-// Artifacts returns the files of the workspace that are new or changed since the
-// manifest: at most task.MaxFiles, the newest first, with the paths that the model
-// knows. more counts the others, including those whose names cannot be shown.
-// Links are not followed, and .git directories are skipped.
+// Artifacts returns the files of the workspace that are new or changed since the manifest: at most task.MaxFiles,
+// newest first, with the paths that the model uses. more counts the others, including those whose names cannot be
+// shown. Links are not followed, and .git directories are skipped.
 func Artifacts(ctx context.Context, root *os.Root, since Manifest) (files []task.File, more int, err error) {
 	var best []found
 	_, err = eachFile(ctx, root, func(name string, info fs.FileInfo) {
@@ -242,11 +241,11 @@ func eachFile(ctx context.Context, root *os.Root, visit func(string, fs.FileInfo
 	return r.names < maxNames, err
 }
 
-func (r *fileWalk) directory(ctx context.Context, dir string) error {
+func (fw *fileWalk) directory(ctx context.Context, dir string) error {
 	if strings.Count(dir, "/") > maxDepth {
 		return nil
 	}
-	f, err := r.root.OpenFile(dir, dirFlags, 0)
+	f, err := fw.root.OpenFile(dir, dirFlags, 0)
 	if err != nil {
 		return ctx.Err()
 	}
@@ -255,27 +254,27 @@ func (r *fileWalk) directory(ctx context.Context, dir string) error {
 		if err != nil {
 			break // skip what cannot be read
 		}
-		if r.names++; r.names >= maxNames {
+		if fw.names++; fw.names >= maxNames {
 			break
 		}
-		if err := r.entry(ctx, path.Join(dir, name)); err != nil {
+		if err := fw.entry(ctx, path.Join(dir, name)); err != nil {
 			return err
 		}
 	}
 	return ctx.Err()
 }
 
-func (r *fileWalk) entry(ctx context.Context, name string) error {
-	info, err := r.root.Lstat(name)
+func (fw *fileWalk) entry(ctx context.Context, name string) error {
+	info, err := fw.root.Lstat(name)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
 		return nil //nolint:nilerr // it was removed
 	case info.IsDir() && path.Base(name) != ".git":
-		return r.directory(ctx, name)
+		return fw.directory(ctx, name)
 	case info.Mode().IsRegular():
-		r.visit(name, info)
+		fw.visit(name, info)
 	}
 	return nil
 }
@@ -336,7 +335,7 @@ func (a *archive) unreadableError() error {
 	return fmt.Errorf("permission denied to read %s; all other files are sent", strings.Join(names, ", "))
 }
 
-// add writes what a walk finds. A file that was deleted meanwhile is left out.
+// add writes an entry of the walk. A file that was deleted meanwhile is left out.
 func (a *archive) add(name string, entry fs.DirEntry, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -18,8 +18,7 @@ const maxBlocks = 4096
 // asked for fewer at once.
 const maxCalls = 256
 
-// An answer turns events into deltas, and says at the end whether the answer is
-// complete.
+// An answer converts events to deltas, and decides at the end whether the answer is complete.
 type answer struct {
 	exchange *exchange
 
@@ -47,8 +46,7 @@ type answer struct {
 	cause       error
 }
 
-// receive sends the request and yields the deltas of its answer. It returns false if
-// yield does.
+// receive sends the request and yields the deltas of its answer. It returns false if yield did.
 func (a *answer) receive(yield func(model.Delta, error) bool) (wanted bool) {
 	if wanted, a.cause = a.exchange.send(func(d model.Delta) bool { return yield(d, nil) }); !wanted || a.cause != nil {
 		return wanted
@@ -110,8 +108,8 @@ func (a *answer) Event(received httpapi.Event) error {
 	return a.handle(kind, e, received.Data)
 }
 
-// failed handles an error of the provider. An answer that the output limit ended is
-// kept despite an error after it: a retry would end at the same limit.
+// failed handles an error of the provider. An answer that the output limit ended is kept even if an error follows: a
+// retry would end at the same limit.
 func (a *answer) failed(raw json.RawMessage) error {
 	if a.ending.Meaning() == httpapi.FinishLength {
 		return httpapi.ErrEnd
@@ -167,7 +165,7 @@ func (a *answer) start(m *message) error {
 	return nil
 }
 
-// addPiece records what a piece of the answer says of its end.
+// addPiece records the facts of a piece about the end of the answer.
 func (a *answer) addPiece(p httpapi.Piece) {
 	p.Visible = a.visible
 	a.ending.Add(p)

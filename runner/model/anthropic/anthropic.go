@@ -22,9 +22,8 @@ const (
 	ProviderBedrock             = "Bedrock"
 )
 
-// Options say which model answers, where, and how long to wait for it. Endpoint is
-// the base URL, with or without /v1; all providers but AnthropicCompatible and Bedrock have
-// a default.
+// Options configure a Model. Endpoint is the base URL, with or without /v1; all providers except AnthropicCompatible
+// and Bedrock have a default.
 type Options = provider.Options
 
 // New returns a Model behind an endpoint of the Messages API.

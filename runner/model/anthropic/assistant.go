@@ -9,7 +9,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// noThinking is sent where a provider requires thinking and there was none.
+// noThinking is sent if a provider requires thinking and there was none.
 const noThinking = "(no thinking)"
 
 // assistant returns the content of a message of the assistant, usually one answer.
@@ -104,8 +104,8 @@ func (w *writer) sendsThinking(s step.Step) bool {
 	})
 }
 
-// thinkingBlocks returns the blocks of a part of thinking that are sent back: those that were
-// recorded, or one of its text and signature.
+// thinkingBlocks returns the blocks of a part of thinking that are sent back: the recorded blocks, or one with its text
+// and signature.
 func (w *writer) thinkingBlocks(s step.Step, p step.Part) []any {
 	if s.Seq <= w.refusedThrough && w.refusedThrough > 0 {
 		return nil

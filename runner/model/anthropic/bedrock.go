@@ -9,9 +9,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/model/httpapi"
 )
 
-// Bedrock has the Messages API in an operation of its own: InvokeModelWithResponseStream. The model
-// is in the path, the version of the API in the body, and each event of the answer is base64 in the
-// payload of a frame.
+// Bedrock offers the Messages API with its own operation, InvokeModelWithResponseStream. The model is in the path, the
+// version of the API in the body, and each event of the answer is base64 in the payload of a frame.
 // https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_InvokeModelWithResponseStream.html
 
 // bedrockVersion is the version of the API in the body of a request to Bedrock.

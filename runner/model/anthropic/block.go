@@ -66,8 +66,8 @@ func (b *block) isEmpty() bool {
 	return b.kind == typeThinking && b.content.Len() == 0 && b.signature.Len() == 0
 }
 
-// addOther adds a delta of a kind that is not emitted as it comes. Unknown fields are
-// added to the field of the same name; raw is the whole event.
+// addOther adds a delta of a kind that is not emitted immediately. Unknown fields are added to the field of the same
+// name; raw is the whole event.
 func (b *block) addOther(d delta, raw []byte) {
 	if d.Type == typeInputDelta {
 		b.content.WriteString(d.Input)
@@ -86,7 +86,7 @@ func (b *block) addOther(d delta, raw []byte) {
 	}
 }
 
-// extend adds to a field: text to its text, anything else in its place.
+// extend appends text to a text field; any other value replaces the field.
 func (b *block) extend(name string, value json.RawMessage) {
 	more := httpapi.ParseFragment(value)
 	switch {

@@ -11,9 +11,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model"
 )
 
-// lastFields are the fields at the end of a body, in this order: messages, which grow, are
-// last. So each request of a session begins with the bytes of the one before it, except for
-// cache_control.
+// lastFields are the fields at the end of a body, in this order. messages grow, so they are last, and each request of a
+// session begins with the bytes of the one before it, except for cache_control.
 var lastFields = []string{"tools", "system", "messages"}
 
 const (
@@ -51,7 +50,7 @@ func (c *client) body(req *model.Request, previous []json.RawMessage) (map[strin
 	return b, nil
 }
 
-// head returns the fields that say which model answers, and how.
+// head returns the fields that select and configure the model.
 func (c *client) head() map[string]any {
 	if c.dialect.invokes {
 		return map[string]any{"anthropic_version": bedrockVersion}

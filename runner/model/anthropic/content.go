@@ -10,7 +10,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// beginBlock takes the start of a block, which may be the whole of it.
+// beginBlock handles the start of a block, which may have all of it.
 func (a *answer) beginBlock(index int, raw json.RawMessage) {
 	if len(a.blocks) == maxBlocks {
 		a.isTruncated = true
@@ -32,8 +32,7 @@ func (a *answer) beginBlock(index int, raw json.RawMessage) {
 	}
 }
 
-// beginToolCall takes the start of a call. Its input may be there already, as an
-// object or as the text of one.
+// beginToolCall handles the start of a call. It may already have the input, as an object or as the text of one.
 func (a *answer) beginToolCall(b *block) {
 	if a.calls == maxCalls {
 		a.isTruncated = true
@@ -98,7 +97,7 @@ func (a *answer) addInput(b *block, input string) {
 	a.emit(model.Delta{Call: &model.CallDelta{Index: b.call, Args: input}})
 }
 
-// at returns the open block of that index. If none began, a text or thinking does.
+// at returns the open block with an index. If there is none, a block of text or thinking is opened.
 func (a *answer) at(index int, d delta) *block {
 	if b := a.last(index); b != nil {
 		return b
@@ -134,7 +133,7 @@ func (a *answer) close(index int) {
 	}
 }
 
-// done emits what only the whole of a block tells.
+// done emits what is known only after the whole block.
 func (a *answer) done(b *block) {
 	if b.isDone {
 		return
@@ -155,7 +154,7 @@ func (a *answer) done(b *block) {
 	}
 }
 
-// unquote puts the object in place of a call's input that is the text of one.
+// unquote replaces the input of a call that is the text of an object by the object.
 func (a *answer) unquote(b *block) {
 	input := strings.TrimSpace(httpapi.Whole(b.content.String()))
 	if b.call < 0 || !strings.HasPrefix(input, `"`) {
@@ -166,8 +165,8 @@ func (a *answer) unquote(b *block) {
 	}
 }
 
-// addThinking takes a whole block of thinking. Text and signature are not all of it
-// if it is one of several, or cannot be read.
+// addThinking records a whole block of thinking as provider data, if it is one of several or cannot be read: then text
+// and signature do not represent it.
 func (a *answer) addThinking(b *block) {
 	if b.isEmpty() {
 		return
@@ -211,7 +210,7 @@ func (d partData) encode() json.RawMessage {
 	return data
 }
 
-// dataOf returns the data of a part; there is none in that of another API.
+// dataOf returns the data of a part; parts of another API have none.
 func dataOf(p step.Part) (d partData) {
 	_ = httpapi.Unmarshal(p.Provider, &d)
 	return d

@@ -13,8 +13,7 @@ import (
 type dialect struct {
 	// endpoint is the default; empty means that a Model must name one.
 	endpoint string
-	// idle is the longest time without a byte unless a Model sets it; 0 is that of hosted
-	// providers.
+	// idle is the longest time without a byte unless a Model sets it; 0: the default of hosted providers.
 	idle time.Duration
 	// auth holds the headers that carry the key, with their prefixes.
 	auth map[string]string
@@ -22,7 +21,7 @@ type dialect struct {
 	invokes bool
 	// cachesPrompt reports whether requests have cache_control.
 	cachesPrompt bool
-	// echo says which thinking is sent back.
+	// echo selects which thinking is sent back.
 	echo echo
 	// files are the provider's limits of images and documents.
 	files httpapi.FileLimits
@@ -31,7 +30,7 @@ type dialect struct {
 	families []family
 }
 
-// echo says which of its own thinking a model gets back.
+// echo selects which of its own thinking a model gets back.
 type echo int
 
 const (
@@ -40,7 +39,7 @@ const (
 	echoDemanded             // also where none came: the provider refuses calls without
 )
 
-// A family is a group of models that take the same requests.
+// A family is a group of models that accept the same requests.
 type family struct {
 	// names are parts of the names of models, with dashes; an empty list matches all.
 	names []string
@@ -59,7 +58,7 @@ type family struct {
 	date    string
 }
 
-// thinking says how thinking is requested.
+// thinking selects how thinking is requested.
 type thinking int
 
 const (
@@ -69,7 +68,7 @@ const (
 	thinksAlways                   // with an effort, and no field that turns it on
 )
 
-// sampling says which fields of sampling are sent.
+// sampling selects which fields of sampling are sent.
 type sampling int
 
 const (

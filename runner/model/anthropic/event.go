@@ -30,10 +30,9 @@ const (
 	typeCitationsDelta = "citations_delta"
 )
 
-// An event is one event of a stream, or the whole of an answer that was not
-// streamed. The official client refuses values of other types than Anthropic's, which
-// some servers send. Every field is optional, and a
-// value of a wrong type counts as absent.
+// An event is one event of a stream, or a whole answer without streaming. The official client refuses values of other
+// types than Anthropic's, which some servers send. Every field is optional, and a value of a wrong type counts as
+// absent.
 type event struct {
 	Type    string          `json:"type"`
 	Index   int             `json:"index"`

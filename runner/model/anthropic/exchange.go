@@ -23,9 +23,9 @@ type exchange struct {
 	answer *httpapi.Answer // nil if there is none
 }
 
-// send sends the request. If the provider refuses thinking of earlier answers, it is sent
-// once more without, and likewise for files and for what RepairLog knows. report is called before each further
-// request; wanted is false if it returns false.
+// send sends the request. If the provider refuses thinking of earlier answers, the request is sent once more without
+// it, and likewise for files and for the changes of RepairLog. report is called before each further request; wanted is
+// false if it returns false.
 func (x *exchange) send(report func(model.Delta) bool) (wanted bool, err error) {
 	return x.files.Send(x.Call, x.req, func() (bool, error) { return x.sendThinking(report) }, report)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// paused reports whether the answer ended and is to be continued by another request.
+// paused reports whether the answer ended and another request must continue it.
 func (a *answer) paused() bool {
 	return errors.Is(a.cause, httpapi.ErrEnd) && a.ending.Meaning() == httpapi.FinishPaused
 }
@@ -65,8 +65,8 @@ func (a *answer) complete() {
 	a.endThinking()
 }
 
-// totalUsage returns the usage of all requests, that of each if Usage alone does not tell it, and
-// whether there is any: a refused request has none.
+// totalUsage returns the usage of all requests, the usage of each if the sum is not enough, and whether there is any: a
+// refused request has none.
 func (a *answer) totalUsage(err error) (step.Usage, []model.RequestUsage, bool) {
 	_, incomplete := errors.AsType[*model.IncompleteError](err)
 	if !a.begun && !incomplete && err != nil {
@@ -86,7 +86,7 @@ func (a *answer) totalUsage(err error) (step.Usage, []model.RequestUsage, bool) 
 	return all, requests, true
 }
 
-// requestUsage returns the usage of this request, reported or estimated, and that of its parts.
+// requestUsage returns the usage of this request, reported or estimated, and of its parts.
 func (a *answer) requestUsage(err error) (step.Usage, []model.RequestUsage) {
 	u, parts := a.usage.convert(), a.usage.requests()
 	if a.reported && httpapi.IsComplete(a.cause, err) && (u.InputTokens > 0 || u.OutputTokens > 0) {

@@ -10,7 +10,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// emptyText is sent in place of an empty text, which is refused.
+// emptyText replaces an empty text, which is refused.
 const emptyText = "(no output)"
 
 // continuePrompt is sent after an answer without a reply: a request ends with a message of
@@ -53,8 +53,8 @@ type mark struct {
 
 var ephemeral = &mark{Type: "ephemeral"}
 
-// cachedMessages is how many of the last messages of the user have cache_control: one that
-// the request before this one marked too, and one for the request after it.
+// cachedMessages is how many of the user's last messages have cache_control: the last message of the previous request,
+// and the last message of this one, for the next request.
 const cachedMessages = 2
 
 // A toolParam is a tool of the request.
@@ -88,7 +88,7 @@ func (c *client) write(req *model.Request) *writer {
 	}
 }
 
-// cacheMark returns the mark up to which a prompt is cached; nil if the provider does not read it.
+// cacheMark returns the mark up to which a prompt is cached; nil if the provider does not support it.
 func (w *writer) cacheMark() *mark {
 	if w.marks {
 		return ephemeral
@@ -185,7 +185,7 @@ func (w *writer) userContent(calls []step.Call, group []step.Step) []any {
 	return list
 }
 
-// resultOf returns the result of a call, which is an error if the steps have none.
+// resultOf returns the result of a call; if the steps have none, it is an error.
 func (w *writer) resultOf(call step.Call, group []step.Step) *blockParam {
 	result := &blockParam{Type: "tool_result", ToolUseID: model.WireID(call.ID), Content: emptyText, IsError: true}
 	for _, s := range group {
@@ -218,8 +218,7 @@ func asContent(blocks []json.RawMessage) []any {
 	return list
 }
 
-// arguments returns the arguments of a call: the object as it is recorded, or an object
-// around any other value.
+// arguments returns the arguments of a call: the recorded object, or an object around any other value.
 func arguments(args json.RawMessage) json.RawMessage {
 	var object map[string]json.RawMessage
 	if json.Unmarshal(args, &object) == nil && object != nil {

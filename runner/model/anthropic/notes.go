@@ -7,15 +7,15 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// A note is an opaque part of a journal of before: the citations of the text before it, or
-// the place of a call and who made it.
+// A note is an opaque part in journals of earlier versions: the citations of the text before it, or the position and
+// the caller of a call.
 type note struct {
 	partData
 	Call *int `json:"call"`
 }
 
-// withoutNotes returns a step of a journal of before in the form of today: the place of a
-// call is a part, and what belongs to a part is its data.
+// withoutNotes converts a step of an earlier version to the current form: the position of a call is a part, and data of
+// a part is in the part.
 func withoutNotes(s step.Step) step.Step {
 	if !slices.ContainsFunc(s.Parts, func(p step.Part) bool { return noteOf(p) != nil }) {
 		return s
@@ -37,8 +37,7 @@ func withoutNotes(s step.Step) step.Step {
 	return s
 }
 
-// noteOf returns the note that a part is; nil if it is none. No block of a provider is
-// without a type.
+// noteOf returns the note in a part, or nil. Blocks of providers have a type, notes have none.
 func noteOf(p step.Part) *note {
 	var b struct {
 		Type string `json:"type"`

@@ -25,8 +25,7 @@ type usage struct {
 	Cost       httpapi.Cost `json:"cost"` // gateways: US dollars
 }
 
-// raise merges a later report: each count is cumulative, and one that is missing or 0 does
-// not change.
+// raise merges a later report. Each count is cumulative; a missing count or 0 changes nothing.
 func (u *usage) raise(later *usage) {
 	u.Input, u.Output = max(u.Input, later.Input), max(u.Output, later.Output)
 	u.CacheRead, u.CacheWrite = max(u.CacheRead, later.CacheRead), max(u.CacheWrite, later.CacheWrite)
@@ -39,7 +38,7 @@ func (u *usage) raise(later *usage) {
 	}
 }
 
-// requests returns the usage of each step of an answer. The provider's own cost is that of all.
+// requests returns the usage of each step of an answer. The provider's own cost covers all steps.
 func (u *usage) requests() []model.RequestUsage {
 	if n := len(u.Iterations); n == 0 || n > maxIterations || u.Cost.Known {
 		v := u.convert()

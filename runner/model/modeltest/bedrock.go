@@ -27,8 +27,8 @@ var bedrock = &wire{
 	framed:     true,
 }
 
-// readInvoke fills a Request. The name of the model is one segment of the path, in which Amazon
-// wants colons and slashes escaped.
+// readInvoke fills a Request. The name of the model is one segment of the path, in which Amazon requires colons and
+// slashes to be escaped.
 func readInvoke(r *Request) error {
 	if err := readMessages(r); err != nil {
 		return err
@@ -43,7 +43,7 @@ func readInvoke(r *Request) error {
 	return err
 }
 
-// checkInvoke refuses what Bedrock refuses, and what other strict providers do.
+// checkInvoke refuses what Bedrock and other strict providers refuse.
 func checkInvoke(r Request) error {
 	var body map[string]json.RawMessage
 	if err := json.Unmarshal(r.Raw, &body); err != nil {

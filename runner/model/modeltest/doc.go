@@ -1,11 +1,6 @@
-// Package modeltest holds what models are tested with, and what is tested with
-// models.
-//
-// A Server plays a Script over the wires of chat completions, of Responses, of Messages and of
-// Bedrock, in a test or in a pod: the same request always gets the same answer, so a run that was killed
-// goes on where it was. It refuses what strict providers refuse, and fails on
-// demand in the ways in which they fail.
-//
-// Run is the suite that every adapter must pass; RunSigned and RunUnsigned are
-// the same over the wire of Messages.
+// Package modeltest has test doubles of model providers, and the conformance suite of adapters. A Server plays a Script
+// over the APIs of chat completions, Responses, Messages and Bedrock, in a test or in a pod. The same request always
+// gets the same answer, so that an interrupted Run can continue. It refuses what strict providers refuse, and fails on
+// demand in the ways of real providers. Run is the suite that every adapter must pass; RunSigned and RunUnsigned are
+// the same over the Messages API.
 package modeltest

@@ -8,7 +8,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/model/frametest"
 )
 
-// faults are the ways to fail, each in place of an answer.
+// faults has a handler for each kind of failure, which replaces the answer.
 var faults = map[FaultKind]func(Fault, playback) http.HandlerFunc{
 	FaultStatus: func(f Fault, p playback) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -64,7 +64,7 @@ var faults = map[FaultKind]func(Fault, playback) http.HandlerFunc{
 	},
 }
 
-// hangUp resets the connection, or does what comes nearest.
+// hangUp resets the connection, or, over HTTP/2, the stream.
 func hangUp(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {

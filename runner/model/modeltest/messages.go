@@ -42,11 +42,10 @@ var stopReasons = map[step.Finish]string{
 	step.FinishOther:   "other",
 }
 
-// Signature is what a Server signs thinking with on the wire of Messages; it
-// takes back no other.
+// Signature returns the signature that a Server puts on thinking over the Messages API; it accepts no other.
 func Signature(thinking string) string { return fmt.Sprintf("signed-%d", len(thinking)) }
 
-// renderMessages is the answer to a request as the wire of Messages has it.
+// renderMessages returns the answer to a request in the format of the Messages API.
 func renderMessages(r Request, t Turn) playback {
 	if !r.Stream {
 		return playback{contentType: "application/json", chunks: [][]byte{encode(t.message(r, t.blocks(r), t.reason(stopReasons)))}, delay: t.delay()}
@@ -82,7 +81,7 @@ func (t Turn) message(r Request, content []any, reason any) map[string]any {
 	}
 }
 
-// blocks are what an answer says.
+// blocks returns the content blocks of an answer.
 func (t Turn) blocks(r Request) []any {
 	list := []any{}
 	if t.Thinking != "" {
@@ -101,8 +100,7 @@ func (t Turn) blocks(r Request) []any {
 	return list
 }
 
-// input is what the model writes as arguments, as far as an answer that is not
-// streamed can hold it.
+// input returns the arguments that the model writes, as far as an answer without streaming can have them.
 func (c Call) input() any {
 	if len(c.Args) == 0 {
 		return map[string]any{}
@@ -110,7 +108,7 @@ func (c Call) input() any {
 	return c.Args
 }
 
-// stream is a block in pieces.
+// stream streams a block in pieces.
 func (t Turn) stream(whole map[string]any, say func(kind string, fields map[string]any)) {
 	start := maps.Clone(whole)
 	var deltas []map[string]any
@@ -148,7 +146,7 @@ func written(input any) string {
 	return ""
 }
 
-// billed is the usage in Anthropic's words: what a cache held is no input.
+// billed returns the usage as Anthropic reports it: cached tokens do not count as input.
 func (t Turn) billed(r Request) map[string]any {
 	u := t.spent(r)
 	bill := map[string]any{

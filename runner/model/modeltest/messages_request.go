@@ -213,8 +213,7 @@ func (r strictRequest) marks() int {
 	return n
 }
 
-// settle is which calls are open after the turn: a user's turn begins with the
-// results of all of them.
+// settle returns the calls that are open after the turn: a user's turn begins with the results of all open calls.
 func (m strictMessage) settle(open []string) ([]string, error) {
 	if m.Role == "assistant" {
 		for _, b := range m.Content {
@@ -253,8 +252,7 @@ func (m strictMessage) check() error {
 	return nil
 }
 
-// checkThinking refuses thinking that its provider did not sign or, where none is
-// signed, calls without it.
+// checkThinking refuses thinking that its provider did not sign or, if none is signed, calls without thinking.
 func (m strictMessage) checkThinking(unsigned bool) error {
 	thought := false
 	for i, b := range m.Content {

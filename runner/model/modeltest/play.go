@@ -32,7 +32,7 @@ type playback struct {
 	wire        *wire
 }
 
-// render is the answer to a request as the wire has it.
+// render returns the answer to a request in the format of chat completions.
 func render(r Request, t Turn) playback {
 	if !r.Stream {
 		return playback{contentType: "application/json", chunks: [][]byte{whole(r, t)}, delay: t.delay()}
@@ -94,11 +94,10 @@ func envelope(r Request, body map[string]any) map[string]any {
 	return body
 }
 
-// callID is the provider's id of a call. Like some real ones, it comes again in
-// the next turn.
+// callID returns the provider's id of a call. As with some real providers, it is used again in the next turn.
 func callID(i int) string { return fmt.Sprintf("call_%d", i) }
 
-// text is what the model writes as arguments.
+// text returns the arguments that the model writes.
 func (c Call) text() string {
 	var broken string
 	if json.Unmarshal(c.Args, &broken) == nil {
@@ -107,7 +106,7 @@ func (c Call) text() string {
 	return string(c.Args)
 }
 
-// spent is the usage that an answer tells.
+// spent returns the usage that an answer reports.
 func (t Turn) spent(r Request) Usage {
 	if t.Usage != nil {
 		return *t.Usage
@@ -150,14 +149,14 @@ func (p playback) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// before is the answer up to so many bytes of it.
+// before returns the answer up to n bytes.
 func (p playback) before(n int) playback {
 	all := bytes.Join(p.chunks, nil)
 	p.chunks = [][]byte{all[:min(n, len(all))]}
 	return p
 }
 
-// events is the answer up to the last chunk that so many bytes of it hold whole.
+// events returns the answer up to the last chunk that is complete within n bytes.
 func (p playback) events(n int) playback {
 	for i, chunk := range p.chunks {
 		if n -= len(chunk); n < 0 {
@@ -197,7 +196,7 @@ func pieces(s string) []string {
 	return list
 }
 
-// encode is v as JSON. Raw arguments that are none are the script's mistake.
+// encode returns v as JSON. Invalid raw arguments are an error of the script.
 func encode(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {

@@ -10,12 +10,11 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model"
 )
 
-// maxPrefixes bounds what Prefixes remember; beyond it they begin afresh, like a
-// cache whose entries ran out.
+// maxPrefixes bounds how many prefixes are stored; beyond it all are dropped, like expired entries of a cache.
 const maxPrefixes = 1 << 20
 
-// Prefixes tell how much of a prompt a provider has in its cache: the longest
-// beginning that it has seen under the same key. The zero value has seen none.
+// Prefixes compute how much of a prompt is in the provider's cache: the longest beginning that was sent before with the
+// same key. The zero value is empty.
 type Prefixes struct {
 	mu   sync.Mutex
 	seen map[[sha256.Size]byte]bool
@@ -53,14 +52,14 @@ func (p *Prefixes) Count(key string, parts [][]byte) (read, total int) {
 
 func tokens(size int) int { return int(model.EstimateTokens(size)) }
 
-// A prompt is what of a request a provider may cache, and what follows it.
+// A prompt is the part of a request that a provider may cache, and the rest.
 type prompt struct {
 	key          string
 	cached, rest [][]byte
 }
 
-// prompt reads a request of any wire. Where it marks how far it is to be
-// cached, or would have to, what comes after the last mark is not.
+// prompt reads the prompt of a request of any API. If the API marks how far a prompt is cached, the part after the last
+// mark is not.
 func (r Request) prompt(on *wire) prompt {
 	var raw struct {
 		Key      string            `json:"prompt_cache_key"`
@@ -95,8 +94,7 @@ func (r Request) prompt(on *wire) prompt {
 	return p
 }
 
-// unmarked is a part without its marks, which move from request to request, and
-// whether it had one.
+// unmarked returns a part without its cache marks, which move from request to request, and whether it had one.
 func unmarked(part json.RawMessage) ([]byte, bool) {
 	decoder := json.NewDecoder(bytes.NewReader(part))
 	decoder.UseNumber()
@@ -139,8 +137,7 @@ func bare(list []any) any {
 	return list
 }
 
-// cached is the turn with a usage that says what of the prompt was cached, unless
-// the script says another.
+// cached returns the turn with a usage that reports the cached part of the prompt, unless the script sets the usage.
 func (s *Server) cached(r Request, t Turn, on *wire) Turn {
 	if !s.script.Cache || t.Usage != nil {
 		return t

@@ -13,7 +13,7 @@ import (
 // A Request is one request as a Server got it.
 type Request struct {
 	Header http.Header
-	// Raw is the body, byte for byte; the rest is what of it matters.
+	// Raw is the body; the other fields are parsed from it.
 	Raw      json.RawMessage
 	Model    string    `json:"model"`
 	Messages []Message `json:"messages"`
@@ -64,7 +64,7 @@ func (r Request) turn() int {
 	return n
 }
 
-// last is what the last message of a role says.
+// last returns the text of the last message of a role.
 func (r Request) last(role string) string {
 	for _, m := range slices.Backward(r.Messages) {
 		if m.Role == role && m.Content != nil {
@@ -129,8 +129,8 @@ func (m *Message) settle(open []string) ([]string, error) {
 	return open, nil
 }
 
-// checkRole refuses what strict chat templates refuse after a message with the role before: a
-// user's message after a tool result or a user's message, and a system prompt that is not first.
+// checkRole refuses messages that strict chat templates refuse after the previous role: a user's message after a tool
+// result or a user's message, and a system prompt that is not first.
 func (m *Message) checkRole(before string) error {
 	switch {
 	case m.Role == "user" && (before == "user" || before == "tool"), m.Role == "system" && before != "":

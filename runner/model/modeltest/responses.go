@@ -20,7 +20,7 @@ var responses = &wire{
 	failure: chat.failure,
 }
 
-// incompleteReasons are finishes in the words of Responses; an answer that is complete has none.
+// incompleteReasons are the reasons of the Responses API for incomplete answers.
 var incompleteReasons = map[step.Finish]string{
 	step.FinishLength:  "max_output_tokens",
 	step.FinishRefusal: "content_filter",
@@ -36,7 +36,7 @@ const (
 // An outputItem is an item of an answer.
 type outputItem = map[string]any
 
-// renderResponses is the answer to a request as the wire of Responses has it.
+// renderResponses returns the answer to a request in the format of the Responses API.
 func renderResponses(r Request, t Turn) playback {
 	items := t.items(r)
 	if !r.Stream {
@@ -91,7 +91,7 @@ func (t Turn) response(r Request, items []any, status string) map[string]any {
 	return whole
 }
 
-// items are what an answer says. Reasoning is encrypted with the items after it.
+// items returns the items of an answer. Reasoning is encrypted together with the items after it.
 func (t Turn) items(r Request) []any {
 	var after []outputItem
 	if t.Text != "" {
@@ -123,7 +123,7 @@ func (t Turn) items(r Request) []any {
 	return list
 }
 
-// mark is what of an item must stay as it was.
+// mark returns the part of an item that must be unchanged when it is sent back.
 func mark(item outputItem) string {
 	if item["type"] == "message" {
 		return fmt.Sprintf("message %v %s", item["phase"], textOf(item["content"]))
@@ -163,7 +163,7 @@ func decrypt(encrypted string) ([]string, bool) {
 	return marks, ok && err == nil && json.Unmarshal(data, &marks) == nil
 }
 
-// streamItem is an item in pieces.
+// streamItem streams an item in pieces.
 func streamItem(item outputItem, say func(kind string, fields map[string]any)) {
 	begun := outputItem{"type": item["type"], "id": item["id"], "status": "in_progress"}
 	var deltas []map[string]any

@@ -48,7 +48,7 @@ func readResponses(r *Request) error {
 	return nil
 }
 
-// addItemFiles adds the files of a content, which may be a text.
+// addItemFiles adds the files of a content, which may also be a text.
 func (m *Message) addItemFiles(content any) error {
 	list, _ := content.([]any)
 	for _, c := range list {
@@ -70,7 +70,7 @@ func (m *Message) addItemFiles(content any) error {
 	return nil
 }
 
-// addItem adds an item to messages: those of one answer are one message.
+// addItem adds an item to messages: the items of one answer are one message.
 func addItem(messages []Message, item outputItem) []Message {
 	text := func(field string) string { s, _ := item[field].(string); return s }
 	content := textOf(item["content"])
@@ -148,7 +148,7 @@ func checkItem(item outputItem) error {
 	return nil
 }
 
-// checkFollowing refuses reasoning without the items that followed it, as they were.
+// checkFollowing refuses reasoning without the unchanged items that followed it.
 func checkFollowing(reasoning outputItem, after []outputItem) error {
 	encrypted, _ := reasoning["encrypted_content"].(string)
 	marks, ok := decrypt(encrypted)
@@ -169,7 +169,7 @@ type openCalls struct {
 	results bool // some of them have one
 }
 
-// settle takes an item: the results follow all calls of an answer, in their order.
+// settle handles an item: the results follow all calls of an answer, in their order.
 func (c *openCalls) settle(item outputItem) error {
 	id, _ := item["call_id"].(string)
 	switch {

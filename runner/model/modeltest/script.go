@@ -12,38 +12,38 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// AnyModel is the name in a Script that stands for every other.
+// AnyModel is the name in a Script for all models without their own dialogue.
 const AnyModel = "*"
 
-// A Script is what a Server answers.
+// A Script has the answers of a Server.
 type Script struct {
 	// Key, if set, is the only key that is not refused with 401.
 	Key string `json:"key,omitempty"`
-	// Unsigned plays those on the wire of Messages who sign no thinking, but demand
-	// some back with every call: DeepSeek, Kimi.
+	// Unsigned imitates providers with the Messages API that sign no thinking but require it with every call: DeepSeek,
+	// Kimi.
 	Unsigned bool `json:"unsigned,omitempty"`
-	// Cache counts which beginnings of prompts came before and says so in the
-	// usage, as a provider does that caches them.
+	// Cache makes the usage report which beginnings of prompts were sent before, as a provider with a prompt cache
+	// does.
 	Cache bool `json:"cache,omitempty"`
-	// RefusesFiles, if set, is the message of the 400 that answers a request with images or
-	// documents, as of a model that takes none.
+	// RefusesFiles, if set, is the message of the 400 for a request with images or documents, as from a model that
+	// accepts none.
 	RefusesFiles string `json:"refusesFiles,omitempty"`
 	// Models are the dialogues by the name of the model that a request asks for.
 	Models map[string]Dialogue `json:"models"`
 }
 
-// A Dialogue is what one model says, turn by turn. The turn of a request is the
-// number of assistant messages in it.
+// A Dialogue has the answers of one model, turn by turn. The turn of a request is the number of assistant messages in
+// it.
 type Dialogue struct {
 	Turns []Turn `json:"turns"`
-	// After is what comes after the last turn.
+	// After determines the answers after the last turn.
 	After After `json:"after,omitempty"`
 }
 
-// After says how a Dialogue goes on after its last turn.
+// After determines how a Dialogue continues after its last turn.
 type After string
 
-// What may come after the last turn.
+// The ways to continue.
 const (
 	Refuse After = ""       // HTTP 400: the script ends here
 	Repeat After = "Repeat" // the last turn again and again
@@ -57,12 +57,11 @@ type Turn struct {
 	Thinking string `json:"thinking,omitempty"`
 	Text     string `json:"text,omitempty"`
 	Calls    []Call `json:"calls,omitempty"`
-	// Finish is calls where there are Calls and else stop, unless it is said.
+	// Finish is the finish. Default: calls if there are Calls, otherwise stop.
 	Finish step.Finish `json:"finish,omitempty"`
-	// FinishReason replaces the reason that the provider writes for Finish, for example
-	// by abort.
+	// FinishReason replaces the reason that the provider writes for Finish, for example with abort.
 	FinishReason string `json:"finishReason,omitempty"`
-	// Usage is counted from the texts unless it is said.
+	// Usage is the usage. Default: computed from the texts.
 	Usage *Usage `json:"usage,omitempty"`
 	// DelayMS is the pause before each chunk.
 	DelayMS int64 `json:"delayMS,omitempty"`
@@ -71,14 +70,14 @@ type Turn struct {
 	Faults []Fault `json:"faults,omitempty"`
 }
 
-// A Call is a call that the model asks for. Args is an object, or a string that
-// is sent as it is, to play a model that writes broken JSON.
+// A Call is a call of the model. Args is an object, or a string that is sent unchanged, to imitate a model that writes
+// invalid JSON.
 type Call struct {
 	Name string          `json:"name"`
 	Args json.RawMessage `json:"args,omitempty"`
 }
 
-// Usage is what an answer says that it cost.
+// Usage is the reported usage of an answer.
 type Usage struct {
 	Input     int64 `json:"input"`
 	CacheRead int64 `json:"cacheRead,omitempty"`
@@ -86,7 +85,7 @@ type Usage struct {
 	CacheWrite int64 `json:"cacheWrite,omitempty"`
 	Output     int64 `json:"output"`
 	Reasoning  int64 `json:"reasoning,omitempty"`
-	// CostUSD is a decimal, such as 0.0042; empty: not said.
+	// CostUSD is a decimal, such as 0.0042; empty: not reported.
 	CostUSD json.Number `json:"costUSD,omitempty"`
 }
 
@@ -98,10 +97,9 @@ type Fault struct {
 	// Status and RetryAfter are the HTTP answer of a FaultStatus.
 	Status     int    `json:"status,omitempty"`
 	RetryAfter string `json:"retryAfter,omitempty"`
-	// Message is what the error says.
+	// Message is the message of the error.
 	Message string `json:"message,omitempty"`
-	// After is how many bytes of the answer come before Cut, Reset, Idle or, as
-	// far as they are whole events, StreamError.
+	// After is how many bytes of the answer precede Cut, Reset, Idle or, as whole events, StreamError.
 	After int `json:"after,omitempty"`
 }
 
@@ -120,7 +118,7 @@ const (
 	FaultStreamError FaultKind = "StreamError" // an error in the middle of the stream
 )
 
-// Parse reads a Script from JSON and refuses what it does not know.
+// Parse reads a Script from JSON and refuses unknown fields.
 func Parse(data []byte) (Script, error) {
 	var s Script
 	decoder := json.NewDecoder(bytes.NewReader(data))
@@ -153,7 +151,7 @@ func (d Dialogue) check() error {
 	return nil
 }
 
-// turn is the answer to a request with so many assistant messages.
+// turn returns the answer to a request with n assistant messages.
 func (d Dialogue) turn(n int) (Turn, bool) {
 	switch {
 	case n < len(d.Turns):
@@ -164,7 +162,7 @@ func (d Dialogue) turn(n int) (Turn, bool) {
 	return Turn{}, false
 }
 
-// quoting is the turn with what it quotes of the request filled in.
+// quoting returns the turn with quotations from the request filled in.
 func (t Turn) quoting(r Request) Turn {
 	t.Text = quote(t.Text, r, func(s string) string { return s })
 	calls := make([]Call, len(t.Calls))
@@ -199,7 +197,7 @@ func (t Turn) finish() step.Finish {
 	return step.FinishStop
 }
 
-// reason is what the provider writes for why the answer ends.
+// reason returns the finish reason that the provider writes.
 func (t Turn) reason(reasons map[step.Finish]string) string {
 	return cmp.Or(t.FinishReason, reasons[t.finish()])
 }

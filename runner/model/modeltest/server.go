@@ -14,13 +14,12 @@ import (
 // maxBody bounds a request.
 const maxBody = 64 << 20
 
-// A Server plays a Script. It is an http.Handler: POST …/chat/completions,
-// POST …/responses and POST …/messages are answered, each in its own wire, streamed or not, and
-// POST …/model/ID/invoke-with-response-stream in frames, as Bedrock answers. GET /healthz is 200.
+// A Server plays a Script. It is an http.Handler: POST …/chat/completions, POST …/responses and POST …/messages are
+// answered, each in its own wire, streamed or not, and POST …/model/ID/invoke-with-response-stream in frames, as
+// Bedrock answers. GET /healthz is 200.
 //
-// What it answers depends on the request alone. Only faults are counted, by
-// request, and prompts, where the script wants it, in memory: a Server that is
-// restarted has its first faults again, and an empty cache.
+// The answer depends only on the request. Faults per request and, if the script sets Cache, prompts are counted in
+// memory: a restarted Server plays its first faults again and has an empty cache.
 type Server struct {
 	script   Script
 	prefixes Prefixes
@@ -120,8 +119,7 @@ func (s *Server) choose(r Request) (Turn, error) {
 	return turn, nil
 }
 
-// befall is the fault that a request meets: the same request, sent again, meets
-// the next one.
+// befall returns the fault for a request: the same request, sent again, gets the next one.
 func (s *Server) befall(r Request, list []Fault) (Fault, bool) {
 	key := sha256.Sum256(r.Raw)
 	s.mu.Lock()

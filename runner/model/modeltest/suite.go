@@ -21,25 +21,24 @@ import (
 // ModelName and sends the key Key.
 type Open func(t *testing.T, baseURL string) model.Model
 
-// What an Open has to use.
+// Values that an Open must use.
 const (
 	ModelName = "scripted"
 	Key       = "sk-conformance-0123456789"
 )
 
-// Run is the suite for adapters: whatever a provider answers, an adapter gives
-// the whole of it or says why not, in the errors of package model.
+// Run is the suite for adapters: for any answer of a provider, an adapter must return all of it or an error of package
+// model.
 func Run(t *testing.T, open Open) { suite{open: open}.run(t) }
 
 // RunSigned is the suite for adapters to the wire of Messages, where thinking is
 // signed.
 func RunSigned(t *testing.T, open Open) { suite{open: open, sign: Signature}.run(t) }
 
-// RunUnsigned is the suite for adapters to those on that wire who sign nothing.
+// RunUnsigned is the suite for adapters to providers with that API who sign nothing.
 func RunUnsigned(t *testing.T, open Open) { suite{open: open, unsigned: true}.run(t) }
 
-// RunResponses is the suite for adapters to the wire of Responses, where each part has data of
-// its provider.
+// RunResponses is the suite for adapters to the Responses API, where each part has provider data.
 func RunResponses(t *testing.T, open Open) { suite{open: open, hasData: true}.run(t) }
 
 func (s suite) run(t *testing.T) {
@@ -67,7 +66,7 @@ func (s suite) script(turns ...Turn) Script {
 	return Script{Key: Key, Unsigned: s.unsigned, Models: map[string]Dialogue{ModelName: {Turns: turns}}}
 }
 
-// signed is an answer as it is expected on the wire under test.
+// signed returns an answer as it is expected over the tested API.
 func (s suite) signed(r model.Response) model.Response {
 	if s.sign == nil {
 		return r
@@ -81,7 +80,7 @@ func (s suite) signed(r model.Response) model.Response {
 	return r
 }
 
-// plain is an answer without the data of its provider.
+// plain returns an answer without provider data.
 func (s suite) plain(r model.Response) model.Response {
 	if !s.hasData {
 		return r
@@ -108,7 +107,7 @@ var full = Turn{
 	Usage: &Usage{Input: 1200, CacheRead: 1000, Output: 80, Reasoning: 30, CostUSD: "0.001234"},
 }
 
-// fullResponse is full as the port has it.
+// fullResponse is full as a [model.Response].
 var fullResponse = model.Response{
 	Parts: []step.Part{
 		{Kind: step.PartThinking, Text: full.Thinking},

@@ -26,7 +26,7 @@ func (c contents) ReadFile(digest string) ([]byte, error) {
 	return nil, errors.New("no such file")
 }
 
-// The files of the suite: as much of them as says what they are.
+// The files of the suite: only the beginnings, which determine their types.
 var (
 	png = []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR picture")
 	pdf = []byte("%PDF-1.7\n%\xe2\xe3\xcf\xd3\npages")
@@ -43,8 +43,8 @@ func (c contents) add(kind step.PartKind, mediaType, name string, data []byte) s
 	return step.Part{Kind: kind, File: f}
 }
 
-// withFiles is a session whose prompt, tool result and failed result have files, and whose last
-// result has one that is gone.
+// withFiles returns a session whose prompt, tool result and failed result have files. The file of the last result no
+// longer exists.
 func withFiles() *model.Request {
 	c := contents{}
 	req := ask()
@@ -68,7 +68,7 @@ func withFiles() *model.Request {
 	return req
 }
 
-// files sends images and documents, and looks at what arrived.
+// files sends images and documents, and checks the request.
 func (s suite) files(t *testing.T) {
 	script := NewServer(s.script(Turn{}, Turn{Text: "Seen."}))
 	server := httptest.NewServer(script)
@@ -87,7 +87,7 @@ func (s suite) files(t *testing.T) {
 	}
 }
 
-// texts joins what all messages say.
+// texts joins the texts of all messages.
 func (r Request) texts() string {
 	var all strings.Builder
 	for _, m := range r.Messages {
@@ -98,7 +98,7 @@ func (r Request) texts() string {
 	return all.String()
 }
 
-// refusedFiles sends files to a provider that takes none, whatever it says about them.
+// refusedFiles sends files to a provider that accepts none, with different error messages.
 func (s suite) refusedFiles(t *testing.T) {
 	for _, message := range []string{
 		"this model does not support image input", "unknown variant `image_url`, expected `text`", "Bad request", "something is wrong",

@@ -13,14 +13,14 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// recorded is what a handler answers to a request.
+// recorded returns the response of a handler.
 func recorded(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	recorder := httptest.NewRecorder()
 	h.ServeHTTP(recorder, r)
 	return recorder
 }
 
-// send writes what a recorder holds in pieces of that size.
+// send writes a recorded response in pieces of a size.
 func send(w http.ResponseWriter, from *httptest.ResponseRecorder, size int) {
 	w.Header().Set("Content-Type", from.Header().Get("Content-Type"))
 	w.WriteHeader(from.Code)
@@ -54,8 +54,8 @@ var briefResponse = model.Response{
 	Finish: step.FinishCalls,
 }
 
-// cuts ends an answer after each of its bytes as if that were the end, and
-// after some of them by hanging up, which costs a connection each.
+// cuts ends an answer after each of its bytes as if it were complete, and after some of them by resetting the
+// connection, which is slower.
 func (s suite) cuts(t *testing.T) {
 	ends := map[string]struct {
 		stride int64
@@ -104,7 +104,7 @@ func (c *cutter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.end(w)
 }
 
-// checkCut wants the whole answer, or a transient error with what the try cost.
+// checkCut expects the whole answer, or a transient error with the usage of the try.
 func (s suite) checkCut(t *testing.T, cut int64, got model.Response, err error) {
 	t.Helper()
 	if err != nil {
@@ -123,8 +123,8 @@ func (s suite) checkCut(t *testing.T, cut int64, got model.Response, err error) 
 	}
 }
 
-// roundTrip sends a session with every kind of step to a Server, which refuses
-// what strict providers refuse, and looks at what arrived.
+// roundTrip sends a session with every kind of step to a Server, which refuses what strict providers refuse, and checks
+// the request.
 func (s suite) roundTrip(t *testing.T) {
 	script := NewServer(s.script(Turn{}, Turn{Text: "Done: {{.LastToolResult}}"}))
 	server := httptest.NewServer(script)

@@ -5,10 +5,9 @@ import (
 	"net/http"
 )
 
-// A wire is one way in which models are spoken to.
+// A wire is one API of models.
 type wire struct {
-	// read fills a Request from its raw body, check refuses what strict providers
-	// refuse.
+	// read fills a Request from its raw body. check refuses what strict providers refuse.
 	read  func(*Request) error
 	check func(Request) error
 	// keys are where a request may carry its key.
@@ -16,9 +15,9 @@ type wire struct {
 	render func(Request, Turn) playback
 	// failure is the body of an error.
 	failure func(status int, message string) map[string]any
-	// marksCache reports whether a request marks how far it is to be cached.
+	// marksCache reports whether requests mark how far a prompt is cached.
 	marksCache bool
-	// framed reports whether an answer is a stream of frames, in place of lines.
+	// framed reports whether an answer is a stream of frames and not of lines.
 	framed bool
 }
 

@@ -11,14 +11,13 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// The bounds of what is kept of an answer.
+// Bounds of an answer in memory.
 const (
 	maxDetails  = 1024
 	maxSwitches = 10_000 // from thinking to text
 )
 
-// An answer turns chunks into deltas, and says at the end whether the answer is
-// complete.
+// An answer converts chunks to deltas, and decides at the end whether the answer is complete.
 type answer struct {
 	exchange *exchange
 	dialect  dialect
@@ -99,8 +98,8 @@ func (a *answer) read(raw []byte) error {
 	return nil
 }
 
-// failed handles an error of the provider. An answer that the output limit ended is
-// kept despite an error after it: a retry would end at the same limit.
+// failed handles an error of the provider. An answer that the output limit ended is kept even if an error follows: a
+// retry would end at the same limit.
 func (a *answer) failed(raw []byte) error {
 	if a.ending.Meaning() == httpapi.FinishLength {
 		return httpapi.ErrEnd
@@ -187,8 +186,8 @@ func (a *answer) emitText(text string) {
 	a.out = append(a.out, model.Delta{Text: text})
 }
 
-// emitProviderState emits what has to be sent back to the endpoint with the thinking so far:
-// before a text or a call, which would be a part between them.
+// emitProviderState emits the provider data of the reasoning so far, before a text or a call, which would otherwise
+// separate the two.
 func (a *answer) emitProviderState() {
 	a.providerState.Details = a.details.take()
 	if a.dialect.echo != echoNothing && !a.providerState.empty() {
@@ -225,9 +224,8 @@ func (a *answer) emitEnd(input int64, yield func(model.Delta, error) bool) {
 	}
 }
 
-// totalUsage returns what the answer cost: what was reported, or an estimate. A report of
-// an answer that broke off may be of an earlier point; and some report zeros. The input that
-// it reports is that of the request all the same.
+// totalUsage returns the usage of the answer, reported or estimated. The report of an answer that broke off may be
+// incomplete, and some servers report zeros. Its number of input tokens counts in any case.
 func (a *answer) totalUsage(input int64, err error) (step.Usage, []model.RequestUsage) {
 	var u step.Usage
 	if a.usage != nil {

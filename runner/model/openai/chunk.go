@@ -17,10 +17,9 @@ const (
 
 var errTooMany = errors.New("it holds more than any answer does")
 
-// A chunk is a part of an answer, or the whole of one that was not streamed.
-// The type of the client library drops fields that providers add, and fails on values
-// of other types. Every field is optional, and a value of a wrong
-// type counts as absent.
+// A chunk is a part of an answer, or a whole answer without streaming. The client library's type drops fields that
+// providers add, and fails on unexpected types. Here every field is optional, and a value of a wrong type counts as
+// absent.
 type chunk struct {
 	Choices [maxChoices]choice `json:"choices"`
 	Usage   *usage             `json:"usage"`
@@ -60,7 +59,7 @@ type functionDelta struct {
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// A number is a JSON number as it is written; any other value is an empty one.
+// A number is a JSON number as text; any other value is empty.
 type number string
 
 // UnmarshalJSON accepts any value.

@@ -45,8 +45,8 @@ func (w *writer) filesOf(s step.Step) (parts []contentPart) {
 	return parts
 }
 
-// joinContent adds a text and files to the content of a message; nil: it has none. Without
-// files the content is a text.
+// joinContent adds a text and files to the content of a message; nil: it has no content. Without files the content is a
+// text.
 func joinContent(content any, text string, files []contentPart) any {
 	before, isText := content.(string)
 	if isText {

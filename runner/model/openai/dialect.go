@@ -8,15 +8,14 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model"
 )
 
-// A dialect holds how one provider differs: in its requests, and in what its finish reasons
-// mean. All else of an answer is read in the same way for all of them.
+// A dialect has the differences of one provider: in its requests, and in the meaning of finish reasons. Everything else
+// in answers is read in the same way for all.
 type dialect struct {
 	// endpoint is the default; empty means that a Model must name one.
 	endpoint string
-	// idle is the longest time without a byte unless a Model sets it; 0 is that of hosted
-	// providers.
+	// idle is the longest time without a byte unless a Model sets it; 0: the default of hosted providers.
 	idle time.Duration
-	// chatPath says where the chat completions are below the endpoint.
+	// chatPath determines the path of chat completions below the endpoint.
 	chatPath chatPath
 	// apiKeyHeader reports whether the key is sent in the header Api-Key instead of as a
 	// bearer token.
@@ -30,20 +29,19 @@ type dialect struct {
 	extraBody string
 	// maxTokens is the field that bounds the output.
 	maxTokens string
-	// reasoning holds, for each level, what is merged into the body.
+	// reasoning has, for each level, the fields that are merged into the body.
 	reasoning byModel[levels]
-	// sampling says whether temperature and top_p are sent.
+	// sampling determines whether temperature and top_p are sent.
 	sampling byModel[sampling]
 	// cacheKey is the field that groups the requests of a session; empty: none.
 	cacheKey string
 	// marked reports whether a prompt is cached only up to cache_control.
 	marked byModel[bool]
 
-	// echo says which thinking is sent back; emptyReasoning is sent where it is required
-	// and there was none.
+	// echo selects which reasoning is sent back; emptyReasoning is sent if it is required and there was none.
 	echo           echo
 	emptyReasoning string
-	// invalidArgs says what is sent in place of arguments that are not JSON.
+	// invalidArgs selects what replaces arguments that are not JSON.
 	invalidArgs invalidArgs
 	// thinkTags reports whether models may write thinking in <think> at the start of a text.
 	thinkTags bool
@@ -51,7 +49,7 @@ type dialect struct {
 	// files are the provider's limits of images and documents.
 	files httpapi.FileLimits
 
-	// finishReasons are the finish reasons that mean something else than at other servers.
+	// finishReasons are the finish reasons with another meaning than at other servers.
 	finishReasons []httpapi.FinishReason
 }
 
@@ -79,10 +77,10 @@ func (b byModel[T]) of(name string) T {
 	return best
 }
 
-// levels hold, for each level of reasoning, what is merged into the body.
+// levels have, for each level of reasoning, the fields that are merged into the body.
 type levels map[model.Reasoning]string
 
-// chatPath says where the chat completions of a provider are below its endpoint.
+// chatPath determines the path of chat completions below the endpoint.
 type chatPath int
 
 const (
@@ -91,7 +89,7 @@ const (
 	chatPathDeployment                 // Azure: below the deployment
 )
 
-// sampling says whether temperature and top_p are sent.
+// sampling determines whether temperature and top_p are sent.
 type sampling int
 
 const (
@@ -100,7 +98,7 @@ const (
 	samplingFixed                   // never: the provider refuses any
 )
 
-// echo says which thinking is sent back, and how.
+// echo selects which reasoning is sent back, and how.
 type echo int
 
 const (
@@ -109,7 +107,7 @@ const (
 	echoDemanded      // always: the provider refuses calls without it
 )
 
-// invalidArgs says how a call is sent whose arguments were not JSON.
+// invalidArgs selects how a call is sent whose arguments were not JSON.
 type invalidArgs int
 
 const (

@@ -91,8 +91,8 @@ var dialects = map[string]dialect{
 		// The server loaded or unloaded the model and generated nothing.
 		finishReasons: []httpapi.FinishReason{{Reason: "load", Meaning: httpapi.FinishBrokenOff}, {Reason: "unload", Meaning: httpapi.FinishBrokenOff}},
 	},
-	// DeepSeek thinks by default, and accepts no sampling while it thinks. Its default
-	// effort is high; it has none between low and high.
+	// DeepSeek reasons by default, and does not accept sampling while it does. Its default effort is high; there is
+	// none between low and high.
 	ProviderDeepSeek: {
 		endpoint:  "https://api.deepseek.com/v1",
 		maxTokens: "max_tokens",
@@ -161,8 +161,7 @@ var azureDated = dialect{
 // https://learn.microsoft.com/en-us/azure/ai-foundry/openai/how-to/gpt-with-vision
 var azureFiles = httpapi.FileLimits{Files: 10}
 
-// openAISampling holds the models of OpenAI that think: they refuse sampling, the later
-// ones only while they think.
+// openAISampling has the models of OpenAI that reason: they refuse sampling, the later ones only while they reason.
 var openAISampling = byModel[sampling]{
 	"":           {samplingSent, recorded, read},
 	"o1":         {samplingFixed, openAIReasoning, read},

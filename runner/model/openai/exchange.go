@@ -11,9 +11,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model"
 )
 
-// An exchange is one request and its answer. It is the HTTP client of the client
-// library: it completes the body that the library wrote, and turns what is not an
-// answer into one of the model's errors.
+// An exchange is one request and its answer. It is the HTTP client of the client library: it completes the body that
+// the library wrote, and turns any other response than an answer into an error of package model.
 type exchange struct {
 	*client
 	*httpapi.Call
@@ -50,7 +49,7 @@ func (x *exchange) Do(req *http.Request) (*http.Response, error) {
 	return x.answer.Response, nil
 }
 
-// complete adds to the library's request what its types cannot say, and the query.
+// complete adds to the library's request the fields that its types lack, and the query.
 func (x *exchange) complete(req *http.Request) error {
 	written, err := io.ReadAll(req.Body)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// emptyText is sent in place of an empty text, which many providers refuse.
+// emptyText replaces an empty text, which many providers refuse.
 const emptyText = "(no output)"
 
 // A message is one message of a request. Its content is a text, a list of contentPart, or null.
@@ -22,7 +22,7 @@ type message struct {
 	ToolCalls  []toolCall `json:"tool_calls,omitempty"`
 	ToolCallID string     `json:"tool_call_id,omitempty"`
 
-	// What some providers require of their earlier answers.
+	// Fields of earlier answers that some providers require.
 	ReasoningContent *string           `json:"reasoning_content,omitempty"`
 	Reasoning        *string           `json:"reasoning,omitempty"`
 	ReasoningDetails []json.RawMessage `json:"reasoning_details,omitempty"`
@@ -62,8 +62,8 @@ func (c *client) messages(req *model.Request) []message {
 type writer struct {
 	*client
 	repairs httpapi.Repairs
-	// thinkingField is the field in which the model sent thinking before; empty: it sent none
-	// that can be sent back without its details.
+	// thinkingField is the field in which the model sent its reasoning before; empty: it sent none that can be sent
+	// back without its details.
 	thinkingField string
 	conversation  *httpapi.Conversation
 }
@@ -112,8 +112,7 @@ func mark(list []message) {
 	}
 }
 
-// assistant returns an answer of a model, with the thinking that the provider requires
-// if the same model wrote it.
+// assistant returns an answer of a model, with the reasoning that the provider requires if the same model wrote it.
 func (w *writer) assistant(s step.Step) message {
 	m := message{Role: openai.ChatMessageRoleAssistant, Content: textOf(s)}
 	if len(s.Calls) > 0 && s.Text() == "" {
@@ -130,8 +129,7 @@ func (w *writer) assistant(s step.Step) message {
 	return m
 }
 
-// arguments returns the arguments of a call as text: the object as it is recorded, or
-// the replacement of one that is invalid.
+// arguments returns the arguments of a call as text: the recorded object, or the replacement of an invalid one.
 func (c *client) arguments(args json.RawMessage) string {
 	var broken string
 	if json.Unmarshal(args, &broken) != nil {

@@ -12,12 +12,11 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model/provider"
 )
 
-// Options say which model answers, where, and how long to wait for it. Endpoint is
-// the base URL, up to and including /v1; most providers have a default.
+// Options configure a Model. Endpoint is the base URL, up to and including /v1; most providers have a default.
 type Options = provider.Options
 
-// New returns a Model behind an endpoint of the chat completions API or, if Options.API says so,
-// of the Responses API.
+// New returns a Model behind an endpoint of the chat completions API or, if Options.API selects it, of the Responses
+// API.
 func New(o Options) (model.Model, error) {
 	d, err := httpapi.Dialect(o, dialects)
 	if err != nil {
@@ -51,7 +50,7 @@ func (d *dialect) checkAPI(o Options) error {
 	return fmt.Errorf("provider %s does not have the API %q: it has %s", o.Provider, o.API, provider.APIChatCompletions)
 }
 
-// responses returns what the Responses API needs to know of the provider.
+// responses returns the settings of the provider for the Responses API.
 func (d *dialect) responses(o Options, base, query string) responses.Config {
 	return responses.Config{
 		Options: o, Base: base, Query: query, Model: d.modelName(o), Idle: cmp.Or(d.idle, httpapi.IdleHosted),

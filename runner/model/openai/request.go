@@ -13,27 +13,25 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// A request is what the client library sends, and what is added to it because its
-// types cannot say it: a temperature of 0, and the fields of providers.
+// A request is the request of the client library, and the fields that its types lack: a temperature of 0, and the
+// fields of providers.
 type request struct {
 	library openai.ChatCompletionRequest
 	// fields are added to the body, and then patches are merged into it in their
 	// order.
 	fields  map[string]any
 	patches []string
-	// settings holds the fields that come from a setting; messageFields are those of messages
-	// that not every provider knows.
+	// settings maps fields to the settings that they come from. messageFields are fields of messages that not every
+	// provider knows.
 	settings      map[string]string
 	messageFields []string
 }
 
 // request returns the request in the form that the provider wants.
 //
-// The messages are fields, because the library's type cannot say a content of null,
-// the marks of a prompt cache, or what providers want back from their own answers.
-// If the library writes the messages that it can say, and they are read and written
-// again to add the others, a resume with 20 MB of messages takes 510 ms of CPU
-// instead of 160 ms.
+// The messages are fields, because the library's type has no null content, no marks of a prompt cache, and no data that
+// providers require back. If the library wrote its own messages, and these were decoded and encoded again to add the
+// rest, a resume with 20 MB of messages would take 510 ms of CPU instead of 160 ms.
 func (c *client) request(req *model.Request) *request {
 	p := req.Params
 	messages := c.messages(req)
@@ -86,8 +84,8 @@ func tools(list []step.Tool) []openai.Tool {
 	return tools
 }
 
-// complete adds to the body that the library wrote what its types cannot say. Equal
-// requests get equal bytes, because the fields are sorted.
+// complete adds to the library's body the fields that its types lack. Equal requests get equal bytes, because the
+// fields are sorted.
 func (r *request) complete(written []byte) (map[string]any, error) {
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(written, &raw); err != nil {

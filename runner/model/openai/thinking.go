@@ -10,7 +10,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// The fields in which providers send thinking and accept it.
+// The fields in which providers send and accept reasoning.
 const (
 	fieldReasoning        = "reasoning"
 	fieldReasoningContent = "reasoning_content"
@@ -20,16 +20,16 @@ const (
 	fieldInline = "content"
 )
 
-// providerState is what has to be sent back to the endpoint with the calls of an answer,
-// without the text of the thinking. The Part.Provider of thinking holds it.
+// providerState is the data that must be sent back to the endpoint with an answer, without the text of the reasoning.
+// It is the Part.Provider of reasoning.
 type providerState struct {
 	// Field is the name under which the thinking came; empty: reasoning_content.
 	Field string `json:"field,omitempty"`
-	// Details are those of OpenRouter, joined from their pieces.
+	// Details are the reasoning_details of OpenRouter, joined from their pieces.
 	Details []json.RawMessage `json:"reasoning_details,omitempty"`
 	// Extra is extra_content of the message: a thought signature of Gemini.
 	Extra json.RawMessage `json:"extra_content,omitempty"`
-	// Calls is extra_content of each call by position, in journals of before.
+	// Calls is extra_content of each call by position, in journals of earlier versions.
 	Calls map[int]json.RawMessage `json:"calls,omitempty"`
 }
 
@@ -37,7 +37,7 @@ func (k *providerState) empty() bool {
 	return k.Field == "" && len(k.Details) == 0 && k.Extra == nil
 }
 
-// callState is what has to be sent back with one call. The Part.Provider of a call holds it.
+// callState is the data that must be sent back with one call. It is the Part.Provider of a call.
 type callState struct {
 	Extra json.RawMessage `json:"extra_content,omitempty"`
 }
@@ -60,7 +60,7 @@ type sentReasoning struct {
 	providerState
 }
 
-// readReasoning joins the thinking in an answer, and what belongs to its calls.
+// readReasoning joins the reasoning in an answer, and the data of its calls.
 func readReasoning(s step.Step) *sentReasoning {
 	t := &sentReasoning{}
 	var text strings.Builder
@@ -98,12 +98,12 @@ func (t *sentReasoning) add(k providerState) {
 	maps.Copy(t.Calls, k.Calls)
 }
 
-// addReasoning writes the reasoning of an earlier answer into its message. Details replace the
-// text: they hold it, with its signature.
+// addReasoning writes the reasoning of an earlier answer into its message. Details replace the text, because they have
+// it, with its signature.
 //
-// A provider that wants reasoning back wants it with every call, also where the model did not
-// think: https://github.com/cline/cline/issues/10574. It gets a blank one there, in the field in
-// which it sent thinking before.
+// A provider that requires reasoning requires it with every call, even if the model did not reason:
+// https://github.com/cline/cline/issues/10574. Then a blank one is sent, in the field in which the provider sent
+// reasoning before.
 func (w *writer) addReasoning(m *message, t *sentReasoning) {
 	demanded := w.dialect.echo == echoDemanded || w.repairs.ReasoningDemanded()
 	if !demanded && (w.dialect.echo == echoNothing || w.repairs.Dropped(fieldReasoningContent)) {
@@ -135,8 +135,8 @@ func (w *writer) addReasoning(m *message, t *sentReasoning) {
 	}
 }
 
-// seeReasoning remembers in which field the model sends thinking. Of thinking with details it is
-// not known whether text alone is accepted.
+// seeReasoning records in which field the model sends reasoning. If the reasoning has details, it is not known whether
+// text alone is accepted.
 func (w *writer) seeReasoning(t *sentReasoning) {
 	switch {
 	case t.text == "":
@@ -147,11 +147,11 @@ func (w *writer) seeReasoning(t *sentReasoning) {
 	}
 }
 
-// blankReasoning is sent in place of reasoning that there is none of. Some providers treat an
-// empty text as a missing one.
+// blankReasoning is sent if reasoning is required and there was none. Some providers treat an empty text as a missing
+// one.
 const blankReasoning = " "
 
-// emptyReasoning returns what is sent where reasoning is required and there was none.
+// emptyReasoning returns the text to send if reasoning is required and there was none.
 func (w *writer) emptyReasoning() string {
 	if w.dialect.echo == echoDemanded && !w.repairs.ReasoningDemanded() {
 		return w.dialect.emptyReasoning
@@ -159,8 +159,7 @@ func (w *writer) emptyReasoning() string {
 	return blankReasoning
 }
 
-// details joins the pieces of streamed reasoning_details: neighbors with the same index
-// and type are one detail.
+// details joins the pieces of streamed reasoning_details: consecutive ones with the same index and type are one detail.
 type details struct {
 	open []*detail
 }
@@ -223,7 +222,7 @@ func (s *details) find(piece map[string]json.RawMessage) *detail {
 	return d
 }
 
-// take returns the details and begins new ones.
+// take returns the details and starts with none.
 func (s *details) take() []json.RawMessage {
 	var list []json.RawMessage
 	for _, d := range s.open {

@@ -13,14 +13,14 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model"
 )
 
-// maxCalls bounds the calls of one answer. An answer with more counts as cut by the
-// output limit: none is executed, and the model is asked for fewer at once.
+// maxCalls bounds the calls of one answer. An answer with more counts as ended by the output limit: none is executed,
+// and the model is asked to make fewer at once.
 const maxCalls = 256
 
-// maxName bounds a name that comes in pieces, in bytes: many times what a tool may have.
+// maxName bounds a streamed name, in bytes: many times the maximum length of a tool's name.
 const maxName = 1 << 10
 
-// toolCallState holds what tells the pieces of one call from those of others.
+// toolCallState has what distinguishes the pieces of one call from those of others.
 type toolCallState struct {
 	index number // as the provider numbers it
 	id    string
@@ -31,7 +31,7 @@ type toolCallState struct {
 	begun bool            // a delta was emitted
 }
 
-// argsState says how much of the arguments of a call arrived.
+// argsState records how much of the arguments of a call arrived.
 type argsState int
 
 const (
@@ -55,8 +55,8 @@ func (a *answer) addCalls(s *delta) {
 	}
 }
 
-// findCall returns the position of the call that a piece belongs to. It adds a call if
-// the piece begins one; fits is false if there are too many.
+// findCall returns the position of the call that a piece belongs to. If the piece begins a call, it is added; fits is
+// false if there are too many.
 func (a *answer) findCall(p callDelta) (i int, fits bool) {
 	for i := len(a.calls) - 1; i >= 0; i-- {
 		if a.continuedBy(&a.calls[i], p) {
@@ -73,9 +73,8 @@ func (a *answer) findCall(p callDelta) (i int, fits bool) {
 	return len(a.calls) - 1, true
 }
 
-// continuedBy reports whether a piece belongs to this call. Providers repeat
-// ids and names in each piece, leave out the index, or give all calls the same
-// one; a name that comes again within one chunk, or with another id, is another
+// continuedBy reports whether a piece belongs to this call. Providers repeat ids and names in each piece, omit the
+// index, or give all calls the same one. A name that is repeated within one chunk, or with another id, begins another
 // call.
 func (a *answer) continuedBy(c *toolCallState, p callDelta) bool {
 	if p.Index == "" && p.ID == "" {
@@ -94,8 +93,8 @@ func (a *answer) continuedBy(c *toolCallState, p callDelta) bool {
 	return !otherID && !a.isOtherName(c, p) && c.chunk != a.chunks
 }
 
-// isOtherName reports whether a piece begins another call by its name. Before the first
-// arguments it may be the rest of the name.
+// isOtherName reports whether a piece begins another call by its name. Before the first arguments it may be the rest of
+// the name.
 func (a *answer) isOtherName(c *toolCallState, p callDelta) bool {
 	name := p.Function.Name
 	if c.name == "" || name == c.name || c.args == argsNone && (c.id != "" || p.ID != "") {
@@ -104,9 +103,8 @@ func (a *answer) isOtherName(c *toolCallState, p callDelta) bool {
 	return c.args != argsNone || a.isTool(c.name) && a.isTool(name) && !a.isTool(c.name+name)
 }
 
-// addName adds a piece of a call's name, and reports whether the name changed. Until
-// arguments come some servers send a name in pieces, and some repeat all of it so far. The
-// names of the tools decide where a piece may be either.
+// addName adds a piece of a call's name, and reports whether the name changed. Before the arguments, some servers send
+// a name in pieces, and some repeat the whole name so far. If both are possible, the names of the tools decide.
 func (a *answer) addName(c *toolCallState, piece string) bool {
 	joined := c.name + piece
 	switch {
@@ -154,8 +152,8 @@ func (a *answer) addToCall(i int, p callDelta) {
 	a.out = append(a.out, model.Delta{Call: &d})
 }
 
-// next returns the text of a piece of arguments, and whether it replaces the pieces
-// before it: a whole object does, and so does text after a {} sent in advance.
+// next returns the text of a piece of arguments, and whether it replaces the earlier pieces: a whole object does, and
+// so does text after an initial {}.
 func (s *argsState) next(raw json.RawMessage) (args string, replace bool) {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) > 0 && raw[0] == '{' {

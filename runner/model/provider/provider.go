@@ -1,5 +1,5 @@
-// Package provider says which model answers, where, and how long to wait for it: the options that the
-// adapters of providers share (packages openai and anthropic).
+// Package provider has the options that the adapters of providers share (packages openai and anthropic): which model to
+// use, where, and with which timeouts.
 package provider
 
 import (
@@ -16,7 +16,7 @@ const (
 	APIMessages        = "Messages"
 )
 
-// Options say which model answers, where, and how long to wait for it.
+// Options select and configure a model.
 type Options struct {
 	// Provider is one of the Provider constants of the package that gets the Options.
 	Provider string
@@ -27,24 +27,23 @@ type Options struct {
 	// the provider's own, that are recorded under another name are not sent; empty
 	// sends all of them.
 	Name string
-	// Model is the name by which the provider knows the model.
+	// Model is the provider's name of the model.
 	Model string
 	// Endpoint is the base URL. Most providers have a default.
 	Endpoint string
-	// Deployment is the name that Azure knows the model by, if it is another.
-	// APIVersion, a date, is for an Azure resource that lacks the newer API. Other
-	// providers have neither.
+	// Deployment is Azure's name of the deployment, if it differs. APIVersion, a date, is for an Azure resource without
+	// the newer API. Other providers have neither.
 	Deployment, APIVersion string
-	// Headers are sent with each request, over those of the API.
+	// Headers are sent with each request, and override those of the API.
 	Headers map[string]string
-	// NoRepair says that a refused request is not sent again with a change.
+	// NoRepair disables sending refused requests again with a change.
 	NoRepair bool
-	// Key is asked before each request, because Secrets rotate, and sent in the header of
-	// the provider. Nil or an empty key sends none.
+	// Key is called before each request, because Secrets rotate, and sent in the header of the provider. If it is nil
+	// or returns an empty key, none is sent.
 	Key func() (string, error)
-	// Sign authenticates a request in place of Key. It is called for each request when all
-	// other headers are set, and GetBody of the request returns its body. What it adds to the
-	// headers is quoted in no message. An error is that the credential cannot be read.
+	// Sign authenticates a request instead of Key. It is called for each request after all other headers are set, and
+	// GetBody of the request returns its body. Messages never quote the headers that it adds. Its error means that the
+	// credential cannot be read.
 	Sign func(*http.Request) error
 	// Timeouts bound the waits for an answer.
 	Timeouts Timeouts
@@ -58,7 +57,7 @@ type Timeouts struct {
 	// FirstByte bounds the time without a byte until the first event of the answer,
 	// BetweenBytes that after it. Keep-alive comments are bytes.
 	FirstByte, BetweenBytes time.Duration
-	// Total bounds the whole call, so that keep-alives alone end too.
+	// Total bounds the whole call, even if the endpoint sends keep-alives.
 	Total time.Duration
 }
 

@@ -1,4 +1,2 @@
-// Package memory is a session store that is gone with the process. It is
-// bounded: what is over its bounds is refused, so that a long life costs no
-// more than a short one.
+// Package memory is a session store in memory. It is bounded: it refuses what exceeds its bounds.
 package memory

@@ -16,9 +16,9 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// Options bound a Store; the zero value is the defaults.
+// Options bound a Store. The zero value has the defaults.
 type Options struct {
-	// Sessions is how many it keeps, Bytes how much all their steps have together.
+	// Sessions is the maximum number of sessions, Bytes the maximum size of all their steps together.
 	Sessions int
 	Bytes    int64
 	Now      func() time.Time
@@ -39,7 +39,7 @@ type Store struct {
 	bytes    int64
 }
 
-// A kept is a session. Its steps are only ever added to.
+// A kept is a session. Steps are only appended.
 type kept struct {
 	row   session.Row
 	steps []step.Step
@@ -56,7 +56,7 @@ func New(o Options) *Store {
 	return &Store{opts: o, sessions: map[string]*kept{}}
 }
 
-// now is the time as rows have it.
+// now returns the time with the precision of rows.
 func (s *Store) now() time.Time { return s.opts.Now().UTC().Truncate(time.Microsecond) }
 
 // Append implements [session.Store].
@@ -85,7 +85,7 @@ func (s *Store) Append(ctx context.Context, row session.Row, after int64, steps 
 	return nil
 }
 
-// admit adds steps to a session, new or not, if there is room.
+// admit appends steps to a session if there is room.
 func (s *Store) admit(k *kept, steps []step.Step) error {
 	var size int64
 	for _, one := range steps {
@@ -103,8 +103,8 @@ func (s *Store) admit(k *kept, steps []step.Step) error {
 	return nil
 }
 
-// failed says what was being done to which session. The errors of a context are
-// wrapped as well: they are found with errors.Is.
+// failed adds the operation and the session to an error. It wraps the errors of contexts too, so that errors.Is finds
+// them.
 func failed(doing, id string, err error) error {
 	return fmt.Errorf("%s the session %q: %w", doing, id, err)
 }
@@ -181,7 +181,7 @@ func (s *Store) Search(ctx context.Context, q session.Query, words []string) ([]
 	return matches[:min(len(matches), q.Clamp())], ctx.Err()
 }
 
-// selected returns the sessions that a query selects, as they are now.
+// selected returns the current state of the sessions that a query selects.
 func (s *Store) selected(q session.Query) []kept {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/session"
 )
 
-// ids are the sessions of a page.
+// ids returns the ids of the sessions of a page.
 func ids(rows []session.Row) string {
 	names := make([]string, len(rows))
 	for i, r := range rows {
@@ -62,7 +62,7 @@ func testList(t *testing.T, g testStore) {
 	}
 }
 
-// Who turns pages sees each session once, whatever comes and goes.
+// testPages checks that pages list each session exactly once while other sessions are added and deleted.
 func testPages(t *testing.T, g testStore) {
 	for i := range 7 {
 		g.appendTexts(t, row(fmt.Sprint(i)), 0, "hello")
@@ -144,7 +144,8 @@ func testFork(t *testing.T, g testStore) {
 	wantContents(t, g, "b", "1:one 2:two 3:other")
 }
 
-// Of those who append behind the same step one wins, and the others know.
+// testWriters checks that one of several concurrent appends after the same step succeeds, and that the others get a
+// conflict.
 func testWriters(t *testing.T, g testStore) {
 	g.appendTexts(t, row("a"), 0, "first")
 	const writers, rounds = 4, 20
@@ -181,7 +182,7 @@ func testWriters(t *testing.T, g testStore) {
 	}
 }
 
-// A reader sees an Append whole or not at all.
+// testAllAtOnce checks that a reader sees either all steps of an Append or none.
 func testAllAtOnce(t *testing.T, g testStore) {
 	g.appendTexts(t, row("a"), 0, "0")
 	var writing sync.WaitGroup
@@ -207,7 +208,7 @@ func testAllAtOnce(t *testing.T, g testStore) {
 	writing.Wait()
 }
 
-// Sessions do not stand in each other's way.
+// testMany checks that concurrent writes to different sessions do not disturb each other.
 func testMany(t *testing.T, g testStore) {
 	var all sync.WaitGroup
 	for i := range 20 {

@@ -16,9 +16,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// Run holds a store to the port. Each call of open returns an empty one, which
-// tells the time by the clock that it is given. A store that is a [session.Searcher] is held to
-// that, too.
+// Run tests a store. Each call of open returns an empty store that uses the given clock. A store that is a
+// [session.Searcher] is tested as such, too.
 func Run(t *testing.T, open func(t *testing.T, now func() time.Time) session.Store) {
 	t.Helper()
 	for name, test := range map[string]func(t *testing.T, g testStore){
@@ -48,7 +47,7 @@ func Run(t *testing.T, open func(t *testing.T, now func() time.Time) session.Sto
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// A clock goes on by a second each time that it is asked.
+// A clock advances by a second on each reading.
 type clock struct {
 	mu sync.Mutex
 	at time.Time
@@ -66,10 +65,10 @@ type testStore struct {
 	clock *clock
 }
 
-// row is a session of the agent "scout".
+// row returns a row of the agent "scout".
 func row(id string) session.Row { return session.Row{ID: id, App: "default", Agent: "scout"} }
 
-// steps are said by the user, from a number on.
+// steps returns messages of the user, from a number on.
 func steps(from int64, texts ...string) []step.Step {
 	all := make([]step.Step, len(texts))
 	for i, text := range texts {
@@ -85,7 +84,7 @@ func (s testStore) appendTexts(t *testing.T, r session.Row, after int64, texts .
 	}
 }
 
-// contents is a session in words.
+// contents returns a session as one text.
 func (s testStore) contents(t *testing.T, id string, from int64) string {
 	t.Helper()
 	var words []string
@@ -151,7 +150,7 @@ func testInvalid(t *testing.T, g testStore) {
 	wantError(t, "Read of what was refused", first(g.Read(t.Context(), "a", 1)), session.ErrNotFound)
 }
 
-// first is the error with which reading begins.
+// first returns the first error of a sequence.
 func first(read func(func(step.Step, error) bool)) error {
 	for _, err := range read {
 		return err
@@ -194,7 +193,7 @@ func testStatus(t *testing.T, g testStore) {
 	}
 }
 
-// only is the one row that a query finds.
+// only returns the only row that a query selects.
 func (s testStore) only(t *testing.T, q session.Query) session.Row {
 	t.Helper()
 	page, err := s.List(t.Context(), q)
@@ -204,7 +203,7 @@ func (s testStore) only(t *testing.T, q session.Query) session.Row {
 	return page.Rows[0]
 }
 
-// A step comes back as it was.
+// testWhole checks that a step is read as it was written.
 func testWhole(t *testing.T, g testStore) {
 	full := step.Step{
 		Seq: 1, Role: step.RoleAssistant,
@@ -286,7 +285,7 @@ func testCancelled(t *testing.T, g testStore) {
 	wantContents(t, g, "a", "1:one")
 }
 
-// testSearch holds a store that searches by itself to [session.Searcher].
+// testSearch tests a store that is a [session.Searcher].
 func testSearch(t *testing.T, g testStore) {
 	searcher, ok := g.Store.(session.Searcher)
 	if !ok {
@@ -330,7 +329,7 @@ func testSearch(t *testing.T, g testStore) {
 	wantError(t, "Search in a context that ended", err, context.Canceled)
 }
 
-// wantExcerpt holds an excerpt to its bound, and to having one of the words.
+// wantExcerpt checks that an excerpt is within its bound and has one of the words.
 func wantExcerpt(t *testing.T, m session.Match, words []string) {
 	t.Helper()
 	if len(m.Excerpt) > session.MaxExcerpt {

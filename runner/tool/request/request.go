@@ -7,8 +7,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// An InvalidError says what in a Toolset is wrong, and where: Path, such as requests.tools[1].path,
-// and Problem with what to write instead.
+// An InvalidError describes what is wrong in a Toolset: Path is where, such as requests.tools[1].path, and Problem has
+// what to write instead.
 type InvalidError = request.InvalidError
 
 // Check reports whether tools can be made of a Toolset: it returns nil, or an *InvalidError for the

@@ -8,10 +8,9 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// Canonical holds a tool to [tool.CanonicalFunc]: for each of the arguments,
-// which fit the tool's schema, the canonical form fits the schema, is its own
-// canonical form to the byte, and making it does not change the arguments.
-// Arguments that are refused must be refused each time.
+// Canonical tests a tool against [tool.CanonicalFunc]. For each of the arguments, which must match the tool's schema,
+// the canonical form matches the schema and is its own canonical form, byte for byte, and computing it does not change
+// the arguments. Arguments that are refused must be refused each time.
 func Canonical(t *testing.T, made tool.Tool, all ...string) {
 	t.Helper()
 	if made.Canonicalize == nil {

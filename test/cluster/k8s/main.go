@@ -1,7 +1,6 @@
-// Command k8s is all of Kubernetes in one file: etcd, the control plane, the
-// node's kubelet and kube-proxy, kubectl, and a small DNS. Which of them it is, the name it
-// was started by decides, so a folder of links to it is a whole installation.
-// The name may also be the first argument: `k8s kubectl get pods`.
+// Command k8s is all of Kubernetes in one file: etcd, the control plane, the node's kubelet and kube-proxy, kubectl,
+// and a small DNS. The name with which it is started selects the component, so a folder of links to it is a whole
+// installation. The name may also be the first argument: `k8s kubectl get pods`.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package cached reads for the package refs from the operator's cache, and finds there the objects that
-// refer to one that changed.
+// Package cached has the reader of package refs for the operator's cache, and finds the objects that refer to a changed
+// object.
 package cached
 
 import (

@@ -83,7 +83,7 @@ func agentEdges(agents []v1alpha1.Agent) map[string][]string {
 	return edges
 }
 
-// withUsers returns names and all that lead to them, sorted, each once.
+// withUsers returns names and all names that edges lead to from them, sorted, each once.
 func withUsers(edges map[string][]string, names ...string) []string {
 	seen := map[string]bool{}
 	var out []string

@@ -1,5 +1,5 @@
-// Package podtask makes the task of an attempt, as a function of its input. It links no client, so that
-// the command line makes the same task for a Run without a cluster.
+// Package podtask makes the task of an attempt, as a function of its input. It links no client, so that the command
+// line can make the same task for a Run without a cluster.
 package podtask
 
 import (
@@ -57,7 +57,7 @@ func Of(in Input) task.Task {
 	return t
 }
 
-// meterOf is what the attempts so far have used: it never falls.
+// meterOf returns the usage of the attempts so far. It never decreases.
 func meterOf(p v1alpha1.RunProgress) step.Meter {
 	m := step.Meter{
 		Steps:           p.Counts.Steps,
@@ -82,7 +82,7 @@ func meterOf(p v1alpha1.RunProgress) step.Meter {
 	return m
 }
 
-// refusedOf is what the attempts so far were refused.
+// refusedOf returns the refusals of the attempts so far.
 func refusedOf(r *v1alpha1.Refused) *task.Refused {
 	if r == nil {
 		return nil
@@ -97,8 +97,8 @@ func refusedOf(r *v1alpha1.Refused) *task.Refused {
 	return out
 }
 
-// Max is the most bytes of a task. All annotations of a pod share 256 KiB with the signals, and
-// each Run costs the cluster's store several copies.
+// Max is the maximum size of a task in bytes. All annotations of a pod share 256 KiB with the signals, and each Run
+// takes several copies in the cluster's store.
 const Max = 48 << 10
 
 // Problem returns why the task of an attempt does not fit a pod; empty: it fits.
@@ -113,9 +113,9 @@ func Problem(in Input) string {
 	return fmt.Sprintf("The task has %d bytes; at most %d fit a pod. Shorten spec.prompt and spec.input, or move long texts into files of the workspace", len(data), Max)
 }
 
-// FirstProblem returns why the task of a Run that does not exist yet would not fit a pod; empty: it
-// fits. The limits are those of its Agent, as far as they are known. What the cluster adds, as the
-// receiver of traces, is not counted.
+// FirstProblem returns why the task of a Run that does not exist yet would not fit a pod; empty: it fits. The limits
+// are those of its Agent, as far as they are known. Additions of the cluster, such as the receiver of traces, are not
+// counted.
 func FirstProblem(run *v1alpha1.Run, limits task.Limits) string {
 	const uid, hash = 36, 64 // the lengths of what a cluster sets
 	run = run.DeepCopy()

@@ -1,10 +1,9 @@
-// Package semconv has the names of all spans, attributes and histograms that Deckhand sends. Those
-// that begin with gen_ai and error are of the semantic conventions of OpenTelemetry for generative AI,
-// which are not stable yet:
+// Package semconv has the names of all spans, attributes and histograms that Deckhand sends. Names that begin with
+// gen_ai and error come from the semantic conventions of OpenTelemetry for generative AI, which are not stable yet:
 // https://opentelemetry.io/docs/specs/semconv/gen-ai/
 package semconv
 
-// The operations, with which the names of spans begin.
+// The operations, which are the beginnings of span names.
 const (
 	OperationChat     = "chat"
 	OperationAgent    = "invoke_agent"

@@ -64,8 +64,8 @@ func (r *reader) commandOption(name string, letter rune, args []word) {
 	}
 }
 
-// shellOptions visits set and shopt. Some options change how bash parses what
-// follows: it expands aliases, or takes assignments after a program.
+// shellOptions visits set and shopt. Some options change how bash parses the rest: it expands aliases, or accepts
+// assignments after a program.
 func (r *reader) shellOptions(name string, args []word) {
 	for _, w := range args {
 		if name == "set" && w.known && (w.text == "--" || w.text == "-") {
@@ -81,8 +81,7 @@ func (r *reader) shellOptions(name string, args []word) {
 	}
 }
 
-// launchVariables are patterns of variables that change which programs run, or what
-// they run or load.
+// launchVariables are patterns of variables that change which programs run, or what they run or load.
 var launchVariables = strings.Fields(`
  PATH FPATH ENV BASH_* SHELL SHELLOPTS BASHOPTS POSIXLY_CORRECT PS0 PS1 PS2 PS4 PROMPT_COMMAND ZDOTDIR HOME LD LD_* DYLD_* GCONV_PATH
  *FLAGS *_OPTS *_OPTS_FILE *_ARGS *_OPTIONS *_CONFIG *_CONFIG_* *_HOME *PAGER *EDITOR *BROWSER *_ASKPASS *_RSH *_SSH *_SSH_COMMAND
@@ -140,9 +139,8 @@ func (r *reader) assignments(args []word) {
 	}
 }
 
-// variableNames visits words that name variables: of read, unset, printf -v. The
-// name may be in a bundle of options, as in read -raPATH. Bash evaluates a
-// subscript of the name.
+// variableNames visits words that name variables, as for read, unset and printf -v. The name may be in a bundle of
+// options, as in read -raPATH. Bash evaluates a subscript of the name.
 func (r *reader) variableNames(args []word) {
 	for _, w := range args {
 		name := w.text

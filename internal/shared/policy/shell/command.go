@@ -30,7 +30,7 @@ func (r *reader) run(words []word) {
 	r.arguments(base(program), args)
 }
 
-// base is the name of a program that may be given by its path.
+// base returns the name of a program without its directory.
 func base(program string) string {
 	if program == "" {
 		return ""
@@ -50,7 +50,7 @@ func isSystemPath(program string) bool {
 	return false
 }
 
-// arguments visits what a program does with its arguments.
+// arguments visits the arguments of a program.
 func (r *reader) arguments(name string, args []word) {
 	program := unversioned(name)
 	switch {
@@ -76,8 +76,8 @@ func asksVersion(args []word) bool {
 	return len(args) == 1 && args[0].known && listed(" --version -V --help -h -version -v -help ", args[0].text)
 }
 
-// followed returns a pattern for the words between a program and the one that it runs. A space in
-// the pattern stands for the end of a word.
+// followed returns a pattern for the words between a program and the program that it runs. A space in the pattern
+// matches the end of a word.
 func followed(words string) *regexp.Regexp {
 	return regexp.MustCompile("^(?:" + strings.ReplaceAll(words, " ", "\x00") + ")")
 }
@@ -97,8 +97,8 @@ var wrappers = map[string]*regexp.Regexp{
 	"xargs":   followed(`(-[0rtxpo]+ |-[0rtxpo]*[ILnPsdEa] [^- ][^ ]* |-[ILnP][^ ]+ )*(-- )?`),
 }
 
-// after returns the words behind those that a pattern matches. It fails if the pattern does not
-// match, or if the next word is an option.
+// after returns the rest of the words after a match of the pattern. It fails if the pattern does not match, or if the
+// next word is an option.
 func after(pattern *regexp.Regexp, args []word) (rest []word, ok bool) {
 	text := joined(args)
 	match := pattern.FindStringIndex(text)
@@ -109,8 +109,8 @@ func after(pattern *regexp.Regexp, args []word) (rest []word, ok bool) {
 	return rest, len(rest) == 0 || !rest[0].isOption() && rest[0] != literal("-")
 }
 
-// joined returns the words before the first that may be several, each with its end. A word that is
-// not known ends in a character that no pattern names.
+// joined returns the words before the first that may be several words, each with its end. A word that is not known ends
+// in a character that no pattern matches.
 func joined(args []word) string {
 	var text strings.Builder
 	for _, w := range args {
@@ -171,8 +171,8 @@ func untilEnd(args []word) []word {
 	return args
 }
 
-// replaced returns the words with the placeholder as words that are only known when
-// they run. A word that looks like a command line is parsed, too.
+// replaced returns the words. Words with the placeholder are known only at run time. A word that looks like a command
+// line is parsed, too.
 func (r *reader) replaced(args []word, placeholder string) []word {
 	all := make([]word, len(args))
 	for i, w := range args {
@@ -205,11 +205,11 @@ func (r *reader) xargs(options, command []word) {
 // shells are programs that run such command lines.
 var shells = map[string]bool{"sh": true, "bash": true, "dash": true, "ash": true, "zsh": true, "ksh": true}
 
-// commandOption matches the options of a shell up to a line of commands. They load nothing.
+// commandOption matches the options of a shell up to a command line. They load nothing.
 var commandOption = followed(`(-[aefluvx]+ |-[aefluvx]*o pipefail )*-[aefluvx]*c[aefluvx]* (-[aefluvx]+ )*(-- )?`)
 
-// shell visits a shell: sh -c 'line'. Every other use is opaque. A word behind -c that begins with
-// a minus or a plus is another option (sh -c +x 'rm y'): the line is a later word.
+// shell visits a shell: sh -c 'line'. Any other use is opaque. If the word after -c begins with a minus or a plus, it
+// is another option (sh -c +x 'rm y'), and the line is a later word.
 func (r *reader) shell(name string, args []word) {
 	if asksVersion(args) {
 		return

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// launchers are programs that run other programs or code. Nothing follows them, so
-// they make the line opaque.
+// launchers are programs that run other programs or code. They are not followed, so they make the line opaque.
 const launchers = ` aa-exec aarch64 abduco ack ag ansible ansible-playbook apptainer aptitude asdf at aws-vault bash5 bashdb bat batcat batch bats bb bc bpftrace bpython
  bsdtar bun bunx busctl busybox bwrap byebug caffeinate capsh catchsegv ccache cgexec choom chpst chronic chroot chrt clisp clj clojure coffee
  concurrently conda coproc coreutils coverage cpio cpulimit crictl crontab cross-env crystal cscript csh csi ctags d8 daemon daemonize dbus-launch
@@ -34,8 +33,8 @@ func isLauncher(name string) bool {
 // node18, python3-dbg, vim.tiny.
 var versioned = regexp.MustCompile(`^(.*?[A-Za-z+]{2})(?:[-_.]?[0-9][0-9.]*[a-z]?(?:-.*)?|[-.](?:dbg|debug|static|basic|tiny|nox|gtk3|openbsd|traditional))$`)
 
-// unversioned returns the name of a program without its version. Names with a
-// number of their own, such as sqlite3, stay.
+// unversioned returns the name of a program without its version. Numbers that belong to a name, as in sqlite3, are
+// kept.
 func unversioned(name string) string {
 	if match := versioned.FindStringSubmatch(name); match != nil && !isLauncher(name) {
 		return match[1]
@@ -54,17 +53,15 @@ func (r *reader) python(name string, args []word) {
 	}
 }
 
-// A launchSyntax says which words make a program run or load something that the line
-// does not show.
+// A launchSyntax describes which words make a program run or load something that the line does not show.
 type launchSyntax struct {
 	letters  string                            // short options, also in bundles
 	commands string                            // subcommands that run programs or change what is run
 	check    func(args []word) (reason string) // returns an argument that is not known to be harmless
 }
 
-// launchSyntaxes are the programs that run or load something only with some of
-// their words: these, and the options of launchNames. A name of two words is a
-// subcommand, whose letters count besides.
+// launchSyntaxes are the programs that run or load something only with some words: the listed ones, and the options of
+// launchNames. A name of two words is a subcommand, to which the letters of its program apply too.
 var launchSyntaxes = map[string]launchSyntax{
 	"apt": {letters: "oc"}, "apt-get": {letters: "oc"}, "bundle": {commands: " exec "}, "cargo": {commands: " run "},
 	"cmake": {check: onlyWords(`([^-].*|-([^ECP].*)?)?`)}, "curl": {letters: "K"},
@@ -83,8 +80,8 @@ var launchSyntaxes = map[string]launchSyntax{
 	"sed": {check: sedReason}, "gsed": {check: sedReason},
 }
 
-// launchNames are the names of options by which one of these programs runs or loads
-// something, as getopt_long also accepts them abbreviated.
+// launchNames are the names of options with which these programs run or load something. getopt_long also accepts
+// abbreviations of them.
 const launchNames = ` --use-compress-program --to-command --checkpoint-action --info-script --new-volume-script --rsh-command --rmt-command --rsh --rsync-path
  --remote-option --daemon --config --config-file --filter --compress-program --pre --hostname-bin --pager --html --call --script-shell --shell --browser --git
  --editor --viewer --node-options --userconfig --globalconfig --init-module --unzip-command --use-askpass --execute --engine --option --editable --python
@@ -140,7 +137,7 @@ func (s launchSyntax) launchReason(name string, args []word) string {
 	return ""
 }
 
-// launchesCommand reports whether a word is one of the subcommands, or may be.
+// launchesCommand reports whether a word is, or may be, one of the subcommands.
 func (w word) launchesCommand(commands string) bool {
 	return w.known && listed(commands, w.text) || !w.known && w.splits && commands != ""
 }
@@ -163,8 +160,7 @@ func (w word) launches(letters string) bool {
 // compilers have numbers in their names, so it takes the name with its version.
 var isCompiler = regexp.MustCompile(`^(.*-)?(gcc|g\+\+|cc|c\+\+|clang|clang\+\+|c99|c89|cpp|gfortran|gccgo|ld|lld|tcc)[-0-9.]*$`)
 
-// compilerReason returns the first word that is neither an operand of a compiler nor
-// an option that runs and loads nothing.
+// compilerReason returns the first word that is neither an operand of a compiler nor a harmless option.
 var compilerReason = onlyWords(`[^-@].*|-([cswvES]|[ogILDUO].*|l[^o].*|W[a-z0-9=+-]*|std=.*|m[a-z0-9=-]*|shared|static|pipe|pthread|fPIC|fPIE|pie|MM?D?P?)|`)
 
 // onlyWords returns a check that every word matches a pattern as a whole.
@@ -180,8 +176,7 @@ func onlyWords(pattern string) func(args []word) string {
 	}
 }
 
-// sedReason returns the first script of sed that is not known to be harmless, or
-// the first such option.
+// sedReason returns the first script or option of sed that is not known to be harmless.
 func sedReason(args []word) string {
 	isScript := true // the next operand
 	for i, w := range args {
@@ -213,7 +208,7 @@ var sedScript = func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:[ ;\n]*(?:` + address + `(?:,` + address + `)?)?!? *(?:` + strings.Join(commands, `|`) + `) *(?:[;\n]|$))*$`)
 }()
 
-// plainAwk matches the options of awk that run nothing.
+// plainAwk matches the harmless options of awk.
 var plainAwk = followed(`(-[Fv] [^ ]+ |-[Fv][^ ]+ )*`)
 
 // awkReason returns the program of awk if it may run commands, or an option that is not followed.
@@ -228,8 +223,8 @@ func awkReason(args []word) string {
 // awkLaunch matches programs of awk that may run commands or load code.
 var awkLaunch = regexp.MustCompile(`system|getline|@|(^|[^|])[|](\|\|)*([^|]|$)`)
 
-// plainGit matches the words of Git up to a subcommand that runs nothing but hooks. A subcommand that
-// is not listed may be an alias, and many settings run programs.
+// plainGit matches the words of Git up to a subcommand that runs only hooks. A subcommand that is not listed may be an
+// alias, and many settings run programs.
 var plainGit = followed(`((-C [^ ]+|--no-pager|-P|-c ` + plainSetting + `=[^ ]*) )*((--version|--help|-h|-v) |config ((--global|--local) )*` +
 	`((--get|--get-all|--get-regexp|--list|-l) |` + plainSetting + ` )|submodule (add|deinit|init|status|sync|update) |(add|am|annotate|apply|` +
 	`blame|branch|cat-file|check-ignore|checkout|cherry|cherry-pick|clean|clone|commit|count-objects|describe|diff|diff-tree|fetch|for-each-ref|` +
@@ -237,10 +232,10 @@ var plainGit = followed(`((-C [^ ]+|--no-pager|-P|-c ` + plainSetting + `=[^ ]*)
 	`remote|reset|restore|rev-list|rev-parse|revert|rm|shortlog|show|show-branch|show-ref|sparse-checkout|stash|status|switch|symbolic-ref|tag|` +
 	`update-index|update-ref|verify-commit|version|whatchanged|worktree|write-tree) )`)
 
-// plainSetting matches settings of Git that run nothing.
+// plainSetting matches harmless settings of Git.
 const plainSetting = `(user|author|committer|color|advice|init|pull|push|branch)\.[A-Za-z.]+`
 
-// gitReason returns the argument by which Git may run a program.
+// gitReason returns the argument with which Git may run a program.
 func gitReason(args []word) string {
 	for _, w := range args {
 		if strings.Contains(w.text, "ext::") {

@@ -1,20 +1,16 @@
-// Package shell finds the programs that a command line runs, and whether it runs
-// something that it does not show.
+// Package shell finds the programs that a command line runs, and whether it runs something that it does not show.
 //
-// [Read] parses a line as bash or sh does and walks its syntax tree: lists, pipes,
-// subshells and substitutions. It follows about ten well-known programs that run
-// another one, for example sudo, env, xargs, find -exec and sh -c. Other programs
-// that run a program, code or a file of commands are not followed. Those on the
-// lists of names and options in launchers.go make the line opaque, whatever the
-// version in the name: perl5.36 is perl. The lists are open: a program that is not
-// on them is read as one that runs nothing. Nothing is executed or looked up.
+// [Read] parses a line as bash or sh does and walks its syntax tree: lists, pipes, subshells and substitutions. It
+// follows about ten well-known programs that run another one, for example sudo, env, xargs, find -exec and sh -c. Other
+// programs that run a program, code or a file of commands are not followed. Those on the lists of names and options in
+// launchers.go make the line opaque, with any version in the name: perl5.36 is perl. The lists are incomplete: a
+// program that is not on them counts as a program that runs nothing else. Nothing is executed or looked up.
 //
-// In doubt a line is opaque, and [Line.Runs] is true: for each word of a part that
-// could not be followed, and for a word that is only known when the line runs.
+// In doubt a line is opaque, and [Line.Runs] is true for each word of a part that could not be followed, and for a word
+// that is known only at run time.
 //
-// This tells users what is about to happen. It is not a security boundary: a model
-// can use a launcher that is not listed, or write a program to a file and run it by
-// a harmless name. The sandbox is the boundary.
+// This informs users about what is going to run. It is not a security boundary: a model can use a launcher that is not
+// listed, or write a program to a file and run it by a harmless name. The sandbox is the boundary.
 package shell
 
 import (
@@ -35,8 +31,8 @@ type Dialect string
 const (
 	// Bash is bash.
 	Bash Dialect = "bash"
-	// POSIX is any sh: dash, the sh of busybox, bash by that name. They parse some
-	// lines differently, so a line runs what any of them would run.
+	// POSIX is any sh: dash, the sh of busybox, or bash with that name. They parse some lines differently, so a line
+	// counts as running everything that any of them would run.
 	POSIX Dialect = "sh"
 )
 
@@ -83,7 +79,7 @@ func Read(line string, dialect Dialect) *Line {
 // runs, or anything at all if it could not be parsed.
 func (l *Line) Opaque() bool { return len(l.reasons) > 0 }
 
-// Reasons says why the line is opaque: at most five reasons.
+// Reasons returns at most five reasons why the line is opaque.
 func (l *Line) Reasons() []string { return l.reasons }
 
 // Len is the number of commands that were found.
@@ -94,7 +90,7 @@ const (
 	maxExcerpt = 60 // characters of the line in a reason
 )
 
-// findings are what was found in a line, with a bound of the work for it.
+// findings are the findings about a line, with a bound of the work for it.
 type findings struct {
 	line  Line
 	steps int
@@ -121,8 +117,8 @@ func (f *findings) skip(text, reason string) {
 	f.skipPart(skipped{text: text}, reason)
 }
 
-// skipPart records a part as skipped, once: many comments may skip the same script.
-// When the bound of steps is reached, Read skips the complete line.
+// skipPart records a skipped part once, because many comments may skip the same script. When the bound of steps is
+// reached, Read skips the complete line.
 func (f *findings) skipPart(part skipped, reason string) {
 	f.markOpaque(reason)
 	if !slices.Contains(f.line.skipped, part) && f.step(len(part.text)/8) {
@@ -130,7 +126,7 @@ func (f *findings) skipPart(part skipped, reason string) {
 	}
 }
 
-// excerpt bounds what a reason repeats of the line.
+// excerpt bounds how much of the line a reason repeats.
 func excerpt(s string) string {
 	s = strings.Map(func(c rune) rune {
 		if c < ' ' || c == 0x7f {

@@ -7,11 +7,9 @@ import (
 
 // Runs reports whether the line runs a program with these words.
 //
-// The program is named as on the line, or by the last part of its path. Words
-// must follow in the given order, with any others between them. Options, which
-// begin with a dash, may be anywhere, and a single letter matches in a bundle: -r
-// in -rf. A word that is only known when the line runs matches any word that can
-// be in its place.
+// The program is named as on the line, or by the last part of its path. Words must follow in the given order, with any
+// others between them. Options, which begin with a dash, may be anywhere, and a single letter matches in a bundle: -r
+// in -rf. A word that is known only at run time matches any word that it can be.
 func (l *Line) Runs(program string, words ...string) bool {
 	if program == "" {
 		return false
@@ -28,7 +26,7 @@ func (c command) isNamed(program string) bool {
 	return c.program == program || base(c.program) == base(program)
 }
 
-// has reports whether the words may be among those of the command.
+// has reports whether the wanted words may be among the words of the command.
 func (c command) has(wanted []string) bool {
 	var order []string
 	for _, want := range wanted {
@@ -77,8 +75,7 @@ var optionsWithValue = map[string]string{
 	"kubectl": " -n --namespace --context --cluster --user --kubeconfig -s --server --token --as --as-group --as-uid --request-timeout -v --v --cache-dir --certificate-authority --client-key --client-certificate --password --username --profile --profile-output --tls-server-name ",
 }
 
-// mayBeOption reports whether a word may be an option. Of a word that splits, another than the first
-// may be.
+// mayBeOption reports whether a word may be an option. If the word may split into several, any of them may be.
 func (w word) mayBeOption(option string) bool {
 	if !w.known && (w.text == "" || w.splits || strings.HasPrefix(option, w.text)) {
 		return true
@@ -107,9 +104,8 @@ func (s skipped) mentions(program string, words []string) bool {
 	return true
 }
 
-// mayName reports whether a piece of text may be a program or a word: also as the
-// value of an option that is written without a space, as in -Irm, and as what
-// follows a colon, as in EXEC:rm.
+// mayName reports whether a piece of text may be a program or a word: also as the value of an option without a space,
+// as in -Irm, and after a colon, as in EXEC:rm.
 func mayName(piece, want string) bool {
 	switch {
 	case piece == want, base(piece) == base(want), base(piece[strings.LastIndex(piece, ":")+1:]) == base(want):

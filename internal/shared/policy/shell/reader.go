@@ -28,7 +28,7 @@ type reader struct {
 	text    string // of the innermost line
 }
 
-// script parses a command line, or one that is a word of another.
+// script parses a command line, which may be a word of another.
 func (r *reader) script(text string) {
 	if r.nested >= maxNested {
 		r.skip(text, "command lines within command lines, nested too deep")

@@ -9,8 +9,7 @@ import (
 
 // A word is an argument of a program, as far as the line shows it.
 type word struct {
-	// text is the value without quotes; of a word that is not known, its certain
-	// beginning.
+	// text is the value without quotes. If the word is not known, it is the beginning that is certain.
 	text string
 	// known is set if text is the complete value.
 	known bool
@@ -21,7 +20,7 @@ type word struct {
 // literal returns a word with a known value.
 func literal(text string) word { return word{text: text, known: true} }
 
-// anything stands for words that are only known when the line runs.
+// anything is any number of words that are known only at run time.
 var anything = word{splits: true}
 
 // isOption reports whether the word is an option.
@@ -38,7 +37,7 @@ func (w word) show() string {
 	return excerpt(w.text) + "…"
 }
 
-// readWords reads words. A word with braces becomes the pieces between them.
+// readWords reads words. A word with braces is split at them.
 func readWords(all []*syntax.Word) []word {
 	var read []word
 	for _, w := range all {

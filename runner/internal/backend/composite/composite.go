@@ -31,8 +31,7 @@ type Composite struct {
 
 var _ backend.Driver = (*Composite)(nil)
 
-// New puts drivers together. Each needs a path of its own; one driver may have
-// several.
+// New combines drivers. Each mount needs its own path; one driver may have several mounts.
 func New(mounts ...Mount) (*Composite, error) {
 	if len(mounts) == 0 {
 		return nil, errors.New("a composite needs a mount")
@@ -75,8 +74,7 @@ func (c *Composite) Places() []string {
 	return places
 }
 
-// within reports whether a path is a directory or something below it, and
-// returns what remains of it there.
+// within reports whether a path is a directory or below it, and returns the rest of the path there.
 func within(dir, name string) (rest string, ok bool) {
 	switch {
 	case dir == ".":
@@ -92,8 +90,8 @@ type location struct {
 	name  string
 	mount *Mount // nil: of none
 	rest  string // the path in the mount
-	// aboveMounts says that mounts are below the path, so that it is a directory
-	// whatever its mount has there.
+	// aboveMounts reports that mounts are below the path, so that it is a directory even if its own mount has no such
+	// directory.
 	aboveMounts bool
 }
 
@@ -115,7 +113,7 @@ func (c *Composite) find(name string) (location, error) {
 	return s, nil
 }
 
-// readOnly returns why nothing is written through a mount, or nil.
+// readOnly returns the error of writing through a read-only mount, or nil.
 func (m Mount) readOnly() error {
 	if m.ReadOnly {
 		return &backend.ReadOnlyError{Path: m.Path}
@@ -123,13 +121,13 @@ func (m Mount) readOnly() error {
 	return nil
 }
 
-// outerPath is a path of a mount as the composite has it.
+// outerPath returns the composite's path of a path of a mount.
 func (m Mount) outerPath(name string) string { return path.Join(m.at(), name) }
 
-// ignoreMissing returns an error of the mount, but nil for one that means that the directory is
-// there only because it leads to other mounts.
-func (s location) ignoreMissing(err error) error {
-	if s.aboveMounts && (errors.Is(err, backend.ErrNotFound) || errors.Is(err, backend.ErrNotDir)) {
+// ignoreMissing returns an error of the mount. It returns nil if the error means that the directory exists only because
+// it leads to other mounts.
+func (l location) ignoreMissing(err error) error {
+	if l.aboveMounts && (errors.Is(err, backend.ErrNotFound) || errors.Is(err, backend.ErrNotDir)) {
 		return nil
 	}
 	return err

@@ -97,22 +97,22 @@ type sub struct {
 	backend.Driver
 }
 
-func (d *sub) down(name string) string { return strings.TrimSuffix(d.dir+"/"+name, "/.") }
+func (s *sub) down(name string) string { return strings.TrimSuffix(s.dir+"/"+name, "/.") }
 
-func (d *sub) up(name string) string { return strings.TrimPrefix(name, d.dir+"/") }
+func (s *sub) up(name string) string { return strings.TrimPrefix(name, s.dir+"/") }
 
-func (d *sub) Resolve(ctx context.Context, path string) (string, error) {
-	resolved, err := d.Driver.Resolve(ctx, d.down(path))
-	if resolved == d.dir {
+func (s *sub) Resolve(ctx context.Context, path string) (string, error) {
+	resolved, err := s.Driver.Resolve(ctx, s.down(path))
+	if resolved == s.dir {
 		return ".", err
 	}
-	return d.up(resolved), err
+	return s.up(resolved), err
 }
 
-func (d *sub) List(ctx context.Context, dir string) ([]backend.Info, error) {
-	infos, err := d.Driver.List(ctx, d.down(dir))
+func (s *sub) List(ctx context.Context, dir string) ([]backend.Info, error) {
+	infos, err := s.Driver.List(ctx, s.down(dir))
 	for i := range infos {
-		infos[i].Path = d.up(infos[i].Path)
+		infos[i].Path = s.up(infos[i].Path)
 	}
 	if dir == "." && errors.Is(err, backend.ErrNotFound) {
 		err = nil // an empty root is there
@@ -120,16 +120,16 @@ func (d *sub) List(ctx context.Context, dir string) ([]backend.Info, error) {
 	return infos, err
 }
 
-func (d *sub) Open(ctx context.Context, path string) (*backend.File, error) {
-	f, err := d.Driver.Open(ctx, d.down(path))
+func (s *sub) Open(ctx context.Context, path string) (*backend.File, error) {
+	f, err := s.Driver.Open(ctx, s.down(path))
 	if path == "." && errors.Is(err, backend.ErrNotFound) {
 		err = backend.ErrIsDir
 	}
 	return f, err
 }
 
-func (d *sub) Write(ctx context.Context, path string, data []byte, when backend.Revision) error {
-	return d.Driver.Write(ctx, d.down(path), data, when)
+func (s *sub) Write(ctx context.Context, path string, data []byte, when backend.Revision) error {
+	return s.Driver.Write(ctx, s.down(path), data, when)
 }
 
 func TestNew(t *testing.T) {

@@ -1,11 +1,7 @@
-// Package composite is one driver made of several, each mounted at a path, as
-// a filesystem is made of disks.
+// Package composite is one driver made of several, each mounted at a path, as a filesystem is made of disks.
 //
-// Its root is above all mounts: a file that a model knows as
-// "/workspace/a.go" is "workspace/a.go" here. A path belongs to the mount that
-// shares the most segments with it: "/mem" has nothing to do with "/memories",
-// and "/workspace/vendor" hides what "/workspace" has there. A directory that
-// only leads to mounts can be listed; nothing is written to it.
-// What is below no mount is an *backend.OutsideError, which says where there is
-// something.
+// Its root is above all mounts: a file that a model knows as "/workspace/a.go" is "workspace/a.go" here. A path belongs
+// to the mount that shares the most segments with it: "/mem" does not contain "/memories", and a mount at
+// "/workspace/vendor" hides the directory vendor of "/workspace". A directory that only leads to mounts can be listed;
+// nothing is written to it. A path below no mount is an *backend.OutsideError, which names the mounts.
 package composite

@@ -22,15 +22,14 @@ import (
 // take their place. Git does not see it while it is empty.
 const TempDir = ".deckhand-tmp"
 
-// tempPrefix begins the name of a file that is written beside its place,
-// because TempDir is unusable or on another filesystem.
+// tempPrefix is the prefix of a file that is written beside its target, because TempDir is unusable or on another
+// filesystem.
 const tempPrefix = ".deckhand-tmp-"
 
 // A Disk is a [backend.Driver] over a directory.
 type Disk struct {
 	*tree
-	// escapes is the error by which os.Root says that a path leads outside; the
-	// package does not export it.
+	// escapes is the error with which os.Root reports that a path leads outside; the package does not export it.
 	escapes error
 	quota   *quota // nil: as much as there is room for
 }
@@ -45,8 +44,8 @@ func Open(dir string) (*Disk, error) {
 	}
 	_, err = t.root.Lstat("..")
 	d := &Disk{tree: t, escapes: errors.Unwrap(err)}
-	// What a dead process left. Where it cannot be removed it stays invisible; no
-	// shell that spoils it shall keep us from opening.
+	// Removes the files that an ended process left. If that fails they stay invisible. It must not fail Open, because a
+	// command may have changed their permissions.
 	_ = t.root.RemoveAll(TempDir)
 	return d, nil
 }
@@ -57,8 +56,8 @@ func (d *Disk) Close() error {
 	return d.tree.Close()
 }
 
-// temporary reports whether a path is one of our unfinished files, or holds
-// them. They do not exist for anybody else.
+// temporary reports whether a path is one of our unfinished files, or the directory with them. Such files are hidden
+// from callers.
 func temporary(name string) bool {
 	return name == TempDir || strings.HasPrefix(path.Base(name), tempPrefix)
 }
@@ -107,8 +106,8 @@ func (d *Disk) list(ctx context.Context, dir string) ([]backend.Info, error) {
 	return infos, nil
 }
 
-// describe returns what is at a path: of a link, what it leads to, and where it leads
-// nowhere that we go, the link itself.
+// describe returns the description of an entry. A link is described by its target or, if it has none inside the root,
+// as a link.
 func (d *Disk) describe(name string, s status) backend.Info {
 	out := backend.Info{Path: name, Link: s.mode&fs.ModeSymlink != 0}
 	if out.Link {
@@ -137,9 +136,8 @@ func (d *Disk) open(name string) (*backend.File, error) {
 	if hidden(name) {
 		return nil, backend.ErrBadName
 	}
-	// To open a pipe or a device can have effects of its own, so those that are
-	// there are refused unopened. What is swapped in after is found by the open
-	// file.
+	// Opening a pipe or a device can have side effects, so existing ones are refused without opening them. If one is
+	// put in place after this check, the open file shows it.
 	if s, err := statAt(d.dir, name); err == nil && s.mode.IsRegular() {
 		return d.openNow(name)
 	}
@@ -169,9 +167,8 @@ func (d *Disk) openNow(name string) (*backend.File, error) {
 	return &backend.File{ReadCloser: f, Size: s.size, Revision: revision(s)}, nil
 }
 
-// revision tells a file from what it was before another process wrote it. It has no
-// inode number: there are file systems that give a file another one each time it is
-// looked up.
+// revision identifies the content of a file as it was before other processes wrote it. It does not use the inode
+// number, which some file systems change at each lookup.
 func revision(s status) backend.Revision {
 	return backend.Revision(strconv.FormatInt(s.size, 36) + "-" + strconv.FormatInt(s.modTime.UnixNano(), 36))
 }
@@ -198,8 +195,8 @@ func directory(s status) error {
 	return nil
 }
 
-// openDir opens a directory and returns the names in it, sorted. Until it is closed,
-// the names are of what is in that directory, whatever has its path by then.
+// openDir opens a directory and returns the names in it, sorted. While it is open, names are resolved in that
+// directory, even if its path changes.
 func (d *Disk) openDir(dir string) (*os.File, []string, error) {
 	if hidden(dir) {
 		return nil, nil, backend.ErrBadName
@@ -270,10 +267,8 @@ type Quota struct {
 	Files int
 }
 
-// OpenWithin is Open for a directory that must not grow over a quota, because
-// it shares its disk with something else. What is there already counts. The
-// quota knows of changes through the backend alone: it is for a directory that
-// no other process writes to.
+// OpenWithin is Open for a directory with a quota, because it shares its disk with other data. Existing files count.
+// The quota counts only changes through the backend: no other process may write to the directory.
 func OpenWithin(dir string, q Quota) (*Disk, error) {
 	d, err := Open(dir)
 	if err != nil {
@@ -287,7 +282,7 @@ func OpenWithin(dir string, q Quota) (*Disk, error) {
 	return d, nil
 }
 
-// A quota counts what there is.
+// A quota counts the used space.
 type quota struct {
 	most Quota
 
@@ -307,9 +302,8 @@ func (q *quota) count(_ string, e fs.DirEntry, err error) error {
 	return err
 }
 
-// spend places a content if there is room for it. The room is taken before and
-// given back where placing fails, so that two who come at once do not both take
-// the last of it.
+// spend stores a content if there is space for it. It reserves the space first and releases it if storing fails, so
+// that two concurrent calls cannot use the same space.
 func (q *quota) spend(c content, place func() error) error {
 	if q == nil {
 		return place()
@@ -328,7 +322,7 @@ func (q *quota) spend(c content, place func() error) error {
 	return err
 }
 
-// take adds to what is used if that stays within the quota.
+// take adds to the used space if that stays within the quota.
 func (q *quota) take(more Quota) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -374,17 +368,17 @@ func (d *Disk) write(name string, data []byte, when backend.Revision) error {
 	return d.replace(name, content{data, &s})
 }
 
-// replace puts a content in the place of a file.
+// replace writes a content and replaces an existing file.
 func (d *Disk) replace(target string, c content) error {
-	// A rename does not ask the file that it replaces. We do: who took the right
-	// to write from a file meant us too.
+	// Rename ignores the permissions of the file that it replaces, so they are checked here: a user who made a file
+	// read-only protects it from us, too.
 	if c.old != nil && c.old.mode.Perm()&0o222 == 0 {
 		return backend.ErrDenied
 	}
 	return d.quota.spend(c, func() error { return d.replaceUnchecked(target, c) })
 }
 
-// replaceUnchecked is replace without its checks.
+// replaceUnchecked is replace without the checks.
 func (d *Disk) replaceUnchecked(target string, c content) error {
 	if dir := path.Dir(target); dir != "." && c.old == nil {
 		if err := d.mkdirAll(dir); err != nil {
@@ -396,23 +390,21 @@ func (d *Disk) replaceUnchecked(target string, c content) error {
 		err = d.put(path.Join(TempDir, rand.Text()), target, c)
 	}
 	if err != nil {
-		// TempDir may be on another filesystem, or no directory of ours. What is
-		// wrong with the file itself is wrong again.
+		// TempDir may be on another filesystem, or not a directory. An error that is about the file itself occurs
+		// again.
 		err = d.put(path.Join(path.Dir(target), tempPrefix+rand.Text()), target, c)
 	}
 	return err
 }
 
-// A content is what a new file has: bytes, and the mode of the old one if there
-// was one.
+// A content is the content of a new file: its bytes, and the mode of the old file if there was one.
 type content struct {
 	data []byte
 	old  *status
 }
 
-// put writes a file under a temporary name and then gives it its own. Both the
-// file and its name are on the disk when put returns, because the record that
-// the call is done will be.
+// put writes a file under a temporary name and then renames it. Both the file and its name are on the disk when put
+// returns, because the journal then records that the call is done.
 func (d *Disk) put(temp, target string, c content) error {
 	f, err := d.tree.open(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {

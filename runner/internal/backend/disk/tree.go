@@ -13,9 +13,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/backend"
 )
 
-// A tree is the files below a directory. None of its methods follows a symbolic
-// link, at the end of a path or on the way: a path that was judged leads where
-// it did when it was judged, or to [backend.ErrLink]. Paths are clean and
+// A tree has the files below a directory. None of its methods follows a symbolic link, at the end of a path or before:
+// a path that a policy allowed either leads to the same file as then, or to [backend.ErrLink]. Paths are clean and
 // relative.
 type tree struct {
 	root *os.Root
@@ -23,8 +22,7 @@ type tree struct {
 	beneath
 }
 
-// A status describes a file. Its mode has the permissions and the type, and of what is
-// no file, directory or link only that it is irregular.
+// A status describes a file: the permissions and the type. All types other than file, directory and link are irregular.
 type status struct {
 	mode    fs.FileMode
 	size    int64
@@ -61,8 +59,8 @@ func (t *tree) mkdirAll(dir string) error {
 	return nil
 }
 
-// resolve returns where a path leads when its links are followed. What is not
-// there yet keeps its name below the deepest directory that is.
+// resolve returns a path with its links followed. If the path does not exist, the missing part is kept unchanged below
+// the deepest existing directory.
 func (t *tree) resolve(name string) (string, error) {
 	if s, err := t.lstat(name); err == nil && s.mode&fs.ModeSymlink == 0 {
 		return name, nil
@@ -114,8 +112,7 @@ func (r *resolver) step() error {
 	return nil
 }
 
-// missing ends the resolution at what is not there. What ".." would mean behind
-// it is not known.
+// missing ends the resolution at a name that does not exist. A later ".." is refused, because its meaning is not known.
 func (r *resolver) missing(next string) error {
 	for _, part := range r.rest {
 		if part == ".." {

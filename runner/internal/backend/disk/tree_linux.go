@@ -16,12 +16,11 @@ import (
 
 // A beneath is how the kernel opens a path without following links.
 type beneath struct {
-	// stepwise says that there is no openat2: the kernel is older than 5.6, or a
-	// seccomp profile refuses it.
+	// stepwise is set if openat2 is not available: the kernel is older than 5.6, or a seccomp profile refuses it.
 	stepwise atomic.Bool
 }
 
-// lstat describes what is at a path. A link at its end is described as such.
+// lstat describes the entry at a path. A link at its end is described as a link.
 func (t *tree) lstat(name string) (status, error) {
 	f, err := t.openRaw(name, unix.O_PATH|unix.O_NOFOLLOW)
 	if err != nil {
@@ -31,8 +30,7 @@ func (t *tree) lstat(name string) (status, error) {
 	return s, errors.Join(err, f.Close())
 }
 
-// statAt describes what is at a path below an open directory. It follows links on the
-// way, but not at the end.
+// statAt describes the entry at a path below an open directory. It follows links on the way, but not at the end.
 func statAt(dir *os.File, name string) (status, error) {
 	var st unix.Stat_t
 	if err := unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
@@ -92,15 +90,15 @@ func (f rawFile) Read(p []byte) (int, error) {
 
 func (f rawFile) Close() error { return os.NewSyscallError("close", unix.Close(int(f))) }
 
-// open opens what is at a path.
+// open opens the entry at a path.
 func (t *tree) open(name string, flags int, perm uint32) (*os.File, error) {
 	fd, err := t.openFD(name, flags, perm)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
 	if flags&unix.O_DIRECTORY != 0 {
-		// Where a file system does not tell the types of its entries, ReadDir asks for
-		// them by the name of the directory.
+		// If a file system does not report the types of its entries, ReadDir looks them up by the name of the
+		// directory.
 		name = fmt.Sprintf("/proc/self/fd/%d", fd)
 	}
 	return os.NewFile(uintptr(fd), name), nil
@@ -114,7 +112,7 @@ func (t *tree) remove(name string) error {
 	return t.in(name, func(dir int, base string) error { return unix.Unlinkat(dir, base, 0) })
 }
 
-// rename gives a file another name, and takes the place of what has it.
+// rename renames a file, and replaces an existing one.
 func (t *tree) rename(from, to string) error {
 	return t.in(from, func(fromDir int, fromBase string) error {
 		return t.in(to, func(toDir int, toBase string) error {
@@ -176,8 +174,7 @@ func openat2(root int, name string, flags int, perm uint32) (int, error) {
 	}
 }
 
-// openStepwise opens a path part by part. A link among the parts is ELOOP, as
-// openat2 has it.
+// openStepwise opens a path part by part. If a part is a link, the error is ELOOP, as from openat2.
 func openStepwise(root int, name string, flags int, perm uint32) (int, error) {
 	parts := strings.Split(name, "/")
 	at := root

@@ -14,7 +14,7 @@ import (
 // between is not noticed: runners run on Linux, and this is for development.
 type beneath struct{}
 
-// noLinks fails for a path of which a directory is a link.
+// noLinks fails if a directory in a path is a link.
 func (t *tree) noLinks(name string) error {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		info, err := t.root.Lstat(dir)
@@ -25,7 +25,7 @@ func (t *tree) noLinks(name string) error {
 	return nil
 }
 
-// lstat describes what is at a path. A link at its end is described as such.
+// lstat describes the entry at a path. A link at its end is described as a link.
 func (t *tree) lstat(name string) (status, error) {
 	if err := t.noLinks(name); err != nil {
 		return status{}, err
@@ -33,8 +33,7 @@ func (t *tree) lstat(name string) (status, error) {
 	return statusOf(t.root.Lstat(name))
 }
 
-// statAt describes what is at a path below an open directory. It follows links on the
-// way, but not at the end.
+// statAt describes the entry at a path below an open directory. It follows links on the way, but not at the end.
 func statAt(dir *os.File, name string) (status, error) {
 	return statusOf(os.Lstat(filepath.Join(dir.Name(), name)))
 }
@@ -56,7 +55,7 @@ func (t *tree) openRaw(name string, flags int) (rawFile, error) {
 
 func (f rawFile) stat() (status, error) { return statusOf(f.Stat()) }
 
-// open opens what is at a path.
+// open opens the entry at a path.
 func (t *tree) open(name string, flags int, perm uint32) (*os.File, error) {
 	if err := t.noLinks(path.Join(name, "x")); err != nil {
 		return nil, err
@@ -78,7 +77,7 @@ func (t *tree) remove(name string) error {
 	return t.root.Remove(name)
 }
 
-// rename gives a file another name, and takes the place of what has it.
+// rename renames a file, and replaces an existing one.
 func (t *tree) rename(from, to string) error {
 	if err := t.noLinks(from); err != nil {
 		return err

@@ -19,9 +19,9 @@ const Size = 64 << 20
 // Contents limits the contents of files that all backends of the process hold.
 var Contents = New(Size)
 
-// Stores limits the contents of open files that come whole from a store. It is apart
-// from Contents because what is done with an open file acquires of that, and who holds
-// bytes of a limit must not wait for more of it.
+// Stores limits the contents of open files that are read whole from a store. It is separate from Contents, because
+// processing an open file acquires from Contents, and a caller that holds bytes of a limit must not wait for more of
+// the same limit.
 var Stores = New(Size / 4)
 
 // A Limiter bounds how many bytes its callers hold at once.
@@ -30,7 +30,7 @@ type Limiter struct {
 	semaphore *semaphore.Weighted
 }
 
-// New makes a Limiter of so many bytes.
+// New makes a Limiter of size bytes.
 func New(size int64) *Limiter {
 	return &Limiter{size: size, semaphore: semaphore.NewWeighted(size)}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/meter"
 )
 
-// A WaitReason is what a branch of the work may wait for.
+// A WaitReason is what a session or a tool call may wait for.
 type WaitReason int
 
 // The reasons.
@@ -21,9 +21,7 @@ const (
 	waitReasons
 )
 
-// Activity counts the branches of the work that work or wait: sessions, and the
-// calls of their turns. It knows whether all of them wait, and makes the clock stand
-// still while they do.
+// Activity counts the sessions and tool calls that work or wait. While all of them wait, it stops the clock.
 type Activity struct {
 	clock *meter.Clock
 	now   func() time.Time
@@ -34,20 +32,20 @@ type Activity struct {
 	allWait      bool      // every branch waits
 	since        time.Time // that is so, or not
 	lastDecision time.Time // when a person decided last, or a child Run ended
-	// changed is closed when that changes.
+	// changed is closed when idle begins or ends.
 	changed chan struct{}
 }
 
-// SettleDelay is how long all must wait before that counts: where one branch goes
-// over to another nothing works for a moment.
+// SettleDelay is how long all sessions and calls must wait before the Run counts as waiting. Between the end of a call
+// and the next turn of its session, none of them works for a moment.
 const SettleDelay = 200 * time.Millisecond
 
-// NewActivity returns one in which nothing works yet.
+// NewActivity returns an Activity in which nothing works yet.
 func NewActivity(clock *meter.Clock, now func() time.Time) *Activity {
 	return &Activity{clock: clock, now: now, changed: make(chan struct{})}
 }
 
-// Enter says that one more branch works.
+// Enter counts one more working session or call.
 func (a *Activity) Enter() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -55,7 +53,7 @@ func (a *Activity) Enter() {
 	a.update()
 }
 
-// Leave ends what Enter began.
+// Leave ends what one Enter began.
 func (a *Activity) Leave() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -63,7 +61,7 @@ func (a *Activity) Leave() {
 	a.update()
 }
 
-// wait says that a branch does nothing but wait, until it is back.
+// wait marks a working session or call as waiting until back is called.
 func (a *Activity) wait(e WaitReason) (back func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -79,7 +77,7 @@ func (a *Activity) wait(e WaitReason) (back func()) {
 	}
 }
 
-// update stops or starts the clock, and closes changed if that is news.
+// update stops or starts the clock, and closes changed if all began to wait or one began to work.
 func (a *Activity) update() {
 	waiting := 0
 	for _, n := range a.waiting {
@@ -98,15 +96,15 @@ func (a *Activity) update() {
 	}
 }
 
-// isIdle says whether every branch waits, and has for a while.
+// isIdle reports whether every session and call has waited for at least SettleDelay.
 func (a *Activity) isIdle() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.allWait && a.now().Sub(a.since) >= SettleDelay
 }
 
-// waitedFor is for how long every branch has waited, and no user decided and no child Run
-// ended; false: not all of them do.
+// waitedFor returns how long all have waited since a user last decided or a child Run last ended. It returns false if
+// any of them works.
 func (a *Activity) waitedFor() (time.Duration, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -120,7 +118,7 @@ func (a *Activity) waitedFor() (time.Duration, bool) {
 	return a.now().Sub(since), true
 }
 
-// onlyModels reports whether every branch waits for a model.
+// onlyModels reports whether every session and call waits for a model.
 func (a *Activity) onlyModels() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -132,29 +130,28 @@ func (a *Activity) onlyModels() bool {
 	return a.allWait
 }
 
-// noteDecision notes that a person has decided something, or that a child Run ended.
+// noteDecision records the time at which a user decided something, or a child Run ended.
 func (a *Activity) noteDecision() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.lastDecision = a.now()
 }
 
-// Busy says whether any branch works.
+// Busy reports whether any session or call works.
 func (a *Activity) Busy() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.working > 0
 }
 
-// change returns what is closed when all begin to wait, or one goes on.
+// change returns a channel that is closed when all begin to wait, or one of them works again.
 func (a *Activity) change() <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.changed
 }
 
-// state is what the work as a whole waits for, in the words of the status;
-// empty while some of it goes on.
+// state returns what the whole Run waits for, as the status names it. It is empty while any session or call works.
 func (a *Activity) state() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// MaxRefused bounds why, in bytes, as the status does.
+// MaxRefused bounds the cause of a refused Decision, in bytes, as the status does.
 const MaxRefused = 128
 
 // maxValue bounds an answer, in bytes.
@@ -31,8 +31,7 @@ const (
 	RefusedType      = "this runner knows no decision of the type %q"
 )
 
-// ApplyDecisions acts on those decisions that it has not acted on yet, and returns what
-// they said to the agent. It is called by everything that waits, and by the
+// ApplyDecisions acts on new Decisions, and returns the messages among them to the agent. Every wait calls it, and the
 // Run's own session before each turn.
 func (r *Requests) ApplyDecisions(by Session, said []task.Decision) ([]task.Decision, error) {
 	if len(said) == 0 || !r.config.CanAsk {
@@ -81,8 +80,8 @@ func (r *Requests) isActedOn(decision string) (acted bool) {
 	return acted
 }
 
-// match is the request that a decision answers, or why it answers none. With
-// neither it is left for later.
+// match returns the request that a Decision answers, or the reason why it answers none. If it returns neither, a
+// message is for the agent, and any other Decision is left until its request is made.
 func (r *Requests) match(d task.Decision) (*Request, string) {
 	switch d.Type {
 	case task.DecisionMessage:
@@ -107,8 +106,8 @@ func (r *Requests) match(d task.Decision) (*Request, string) {
 	return nil, fmt.Sprintf(RefusedUnknown, d.Request)
 }
 
-// questionFor returns the question that a message answers: that of a Run that only
-// waits, unless there are several. A message approves nothing.
+// questionFor returns the question that a message answers: the only open question, if the whole Run waits and the
+// message is a valid answer. Any other message is for the agent. A message approves nothing.
 func (r *Requests) questionFor(d task.Decision) (*Request, string) {
 	if q := r.open.find(d.Request); q != nil && q.Kind == task.PendingApproval {
 		return q.check(d)
@@ -123,8 +122,7 @@ func (r *Requests) questionFor(d task.Decision) (*Request, string) {
 	return q, ""
 }
 
-// mayBeAsked reports whether a request may still be made: of a call that is not answered, or
-// of a limit that is reached.
+// mayBeAsked reports whether a request can still be made: its call has no result, or its limit is reached.
 func (r *Requests) mayBeAsked(request string) (due bool) {
 	if l := r.config.Reached(); l != nil && l.Extensible() && l.Request() == request {
 		return true
@@ -133,7 +131,7 @@ func (r *Requests) mayBeAsked(request string) (due bool) {
 	return due
 }
 
-// kindOf is what a decision is an answer to.
+// kindOf returns the kind of request that a Decision answers.
 func kindOf(d task.Decision) string {
 	switch d.Type {
 	case task.DecisionGrant:
@@ -144,14 +142,14 @@ func kindOf(d task.Decision) string {
 	return task.PendingQuestion
 }
 
-// openRequests are those that something waits for, oldest first.
+// openRequests are the requests that a session or a call waits for, oldest first.
 type openRequests struct{ all []*Request }
 
 func (o *openRequests) close(q *Request) {
 	o.all = slices.DeleteFunc(o.all, func(other *Request) bool { return other == q })
 }
 
-// find is the request of an id; nil: it is not open.
+// find returns the open request with an id, or nil.
 func (o *openRequests) find(id string) *Request {
 	for _, q := range o.all {
 		if q.ID == id {
@@ -161,8 +159,8 @@ func (o *openRequests) find(id string) *Request {
 	return nil
 }
 
-// findUnnamed returns what a decision without a request is about: the call of its
-// digest, the one that waits longest, or the only request of its kind.
+// findUnnamed returns the request that a Decision without a request answers: the request for approval of the call with
+// its digest, or the only request of its kind.
 func (o *openRequests) findUnnamed(d task.Decision) (*Request, string) {
 	for _, q := range o.all {
 		if q.Kind == task.PendingApproval && kindOf(d) == q.Kind && q.Digest == d.Digest {
@@ -172,7 +170,7 @@ func (o *openRequests) findUnnamed(d task.Decision) (*Request, string) {
 	return o.onlyOfKind(kindOf(d))
 }
 
-// onlyOfKind is the one request of a kind.
+// onlyOfKind returns the request of a kind if there is exactly one.
 func (o *openRequests) onlyOfKind(kind string) (*Request, string) {
 	var found *Request
 	for _, q := range o.all {
@@ -190,46 +188,46 @@ func (o *openRequests) onlyOfKind(kind string) (*Request, string) {
 	return found, ""
 }
 
-// check returns the request if the decision fits it, else why it does not.
-func (q *Request) check(d task.Decision) (*Request, string) {
+// check returns the request if the Decision fits it, and otherwise the reason why it does not.
+func (r *Request) check(d task.Decision) (*Request, string) {
 	switch {
-	case kindOf(d) != q.Kind && q.Kind == task.PendingApproval, d.Type == task.DecisionMessage:
-		return nil, fmt.Sprintf(RefusedCall, q.ID)
-	case kindOf(d) != q.Kind:
-		return nil, fmt.Sprintf(RefusedKind, q.ID, q.Kind, d.Type)
-	case q.Kind == task.PendingApproval && !q.isNamedBy(d):
+	case kindOf(d) != r.Kind && r.Kind == task.PendingApproval, d.Type == task.DecisionMessage:
+		return nil, fmt.Sprintf(RefusedCall, r.ID)
+	case kindOf(d) != r.Kind:
+		return nil, fmt.Sprintf(RefusedKind, r.ID, r.Kind, d.Type)
+	case r.Kind == task.PendingApproval && !r.isNamedBy(d):
 		return nil, RefusedDigest
-	case q.Limit != nil && q.Limit.Granted(d) <= 0:
-		return nil, fmt.Sprintf(RefusedNoGrant, q.Limit.Name)
+	case r.Limit != nil && r.Limit.Granted(d) <= 0:
+		return nil, fmt.Sprintf(RefusedNoGrant, r.Limit.Name)
 	}
-	if err := q.checkAnswer(d.Value); q.Kind == task.PendingQuestion && err != nil {
+	if err := r.checkAnswer(d.Value); r.Kind == task.PendingQuestion && err != nil {
 		return nil, fmt.Sprintf(RefusedInvalid, err)
 	}
-	return q, ""
+	return r, ""
 }
 
-// isNamedBy reports whether a decision on a call is about the call as it would be
-// made. An approval says so by the digest, or by an id that ends in it.
-func (q *Request) isNamedBy(d task.Decision) bool {
+// isNamedBy reports whether a Decision is about the call as it would be made now. An approval shows that with the
+// digest, or with an id that ends in the digest.
+func (r *Request) isNamedBy(d task.Decision) bool {
 	if d.Digest != "" {
-		return d.Digest == q.Digest
+		return d.Digest == r.Digest
 	}
-	return d.Type == task.DecisionDeny || d.Request == q.ID && digest.IsBound(q.ID, q.Digest)
+	return d.Type == task.DecisionDeny || d.Request == r.ID && digest.IsBound(r.ID, r.Digest)
 }
 
-// checkAnswer returns what is wrong with an answer; nil: nothing.
-func (q *Request) checkAnswer(answer string) error {
+// checkAnswer returns what is wrong with an answer, or nil.
+func (r *Request) checkAnswer(answer string) error {
 	switch {
-	case q.Check == nil:
+	case r.Check == nil:
 		return nil
 	case len(answer) > maxValue:
 		return fmt.Errorf("it has %d bytes; at most %d are read", len(answer), maxValue)
 	}
-	return q.Check(answer)
+	return r.Check(answer)
 }
 
-// decide records a decision and then acts on it. Texts are redacted whole and then cut,
-// because a piece of a secret is not known.
+// decide records a Decision and then acts on it. Texts are redacted before they are cut: a part of a secret would not
+// be recognized.
 func (r *Requests) decide(q *Request, d task.Decision) error {
 	said := journal.Decision{Name: d.Name, By: r.boundField(d.By), Request: q.ID, Type: d.Type}
 	switch {
@@ -281,12 +279,12 @@ func (o *openRequests) closeApproved(from journal.Source) {
 // MaxField bounds a field of a decision: what the API lets through.
 const MaxField = 512
 
-// boundField is a field of a decision as it is recorded: without secrets, bounded.
+// boundField returns a field of a Decision as it is recorded: without secrets, and bounded.
 func (r *Requests) boundField(text string) string {
 	return task.Cut(r.config.Redact.String(text), MaxField)
 }
 
-// refuse records that nothing comes of a decision. The cause may quote the decision.
+// refuse records that the runner does not act on a Decision. The cause may quote the Decision.
 func (r *Requests) refuse(by Session, d task.Decision, why string) error {
 	said := journal.Decision{Name: d.Name, By: r.boundField(d.By), Request: r.boundField(d.Request), Type: r.boundField(d.Type), Refused: task.Cut(r.config.Redact.String(why), MaxRefused)}
 	if err := by.Record(journal.Record{Kind: journal.KindDecide, Decision: &said}); err != nil {

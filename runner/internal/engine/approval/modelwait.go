@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	// longModelWait is how long a session waits for a model before that wait needs no runner,
-	// and how far away the next try must be for it to need none from the beginning.
+	// longModelWait is how long a session waits for a model before the runner may leave. If the next try is at least as
+	// far away, the runner may leave at once.
 	longModelWait = 10 * time.Minute
-	// nearModelTry is before the next try that a runner stays for.
+	// nearModelTry is how close the next try must be for the runner to stay.
 	nearModelTry = time.Minute
-	// longTry is longer than the requests of one try take if the server is away.
+	// longTry is longer than the requests of one try take if the server does not answer.
 	longTry = 3 * time.Minute
 )
 
@@ -22,7 +22,7 @@ const (
 type ModelWait struct {
 	requests *Requests
 
-	// The lock of the requests guards these.
+	// The lock of Requests guards the fields below.
 	back    func()   // the session works again; nil: it does
 	try     ModelTry // the last that was set
 	request *bool    // the try that is under way; nil: none is
@@ -59,7 +59,7 @@ func (r *Requests) BeginModelWait(t ModelTry) *ModelWait {
 	return w
 }
 
-// Set says when the model is asked again. The session waits until then.
+// Set sets when the model is asked again. The session waits until then.
 func (w *ModelWait) Set(t ModelTry) {
 	w.requests.mu.Lock()
 	defer w.requests.mu.Unlock()
@@ -69,8 +69,8 @@ func (w *ModelWait) Set(t ModelTry) {
 	w.try, w.request = t, nil
 }
 
-// Ask says that the model is asked. A model that answers nothing for longTry is not away:
-// from then on the session works.
+// Ask marks that the model is being asked. If it takes longer than longTry, the model is not unavailable, and from then
+// on the session counts as working.
 func (w *ModelWait) Ask() {
 	w.requests.mu.Lock()
 	defer w.requests.mu.Unlock()
@@ -85,7 +85,7 @@ func (w *ModelWait) Ask() {
 	})
 }
 
-// Answering says that the answer has begun: the session works.
+// Answering marks that the answer has begun: from now on the session counts as working.
 func (w *ModelWait) Answering() {
 	w.requests.mu.Lock()
 	defer w.requests.mu.Unlock()
@@ -108,9 +108,8 @@ func (w *ModelWait) End() {
 	w.requests.models = slices.DeleteFunc(w.requests.models, func(other *ModelWait) bool { return other == w })
 }
 
-// ModelWait returns the wait for a model as the status shows it: since the first of the
-// sessions waits for one, and the try that is made first. It returns nil if none waits: a model
-// whose answer has begun is not waited for.
+// ModelWait returns the wait for a model that the status shows, or nil. Of several waits it combines the earliest
+// beginning with the next try. A model whose answer has begun is not waited for.
 func (r *Requests) ModelWait() *task.ModelWait {
 	if d := r.suspended.Load(); d != nil && d.end == errWaiting {
 		return d.modelWait
@@ -131,7 +130,7 @@ func (r *Requests) modelWait() *task.ModelWait {
 	return shown.Show()
 }
 
-// untilLong returns how long it takes until each wait for a model needs no runner.
+// untilLong returns how long it takes until the runner may leave each wait for a model.
 func (r *Requests) untilLong() time.Duration {
 	now, longest := r.config.Now(), time.Duration(0)
 	for _, w := range r.models {

@@ -1,12 +1,9 @@
-// Package approval asks people, and the operator for child Runs, and waits for
-// what comes of it.
+// Package approval asks users for Decisions and the operator for child Runs, and waits for the outcome.
 //
-// A Request is shown in the Run's status for as long as something waits for it
-// (requests.go, display.go). What approvers decide is matched with the requests
-// (decisions.go), and so are the ends of child Runs (childruns.go). There is one
-// loop that waits (wait.go). Activity knows when all of the work waits; a runner
-// whose journal outlives it leaves then (suspend.go), and the next attempt asks the
-// same.
+// A Request is shown in the Run's status while a session or a call waits for it (requests.go, display.go). Decisions
+// are matched with the requests (decisions.go), and so are the results of child Runs. One loop does all waiting
+// (wait.go). Activity knows when the whole Run waits. A runner whose journal is on a volume then leaves (suspend.go),
+// and the next attempt repeats the open requests.
 package approval
 
 import (
@@ -32,11 +29,11 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// DefaultWait bounds one wait for a user, or until a time that a model provider named, if
-// the task says nothing else.
+// DefaultWait bounds one wait for a user, and a wait until a time that a model provider named. The task can set another
+// bound.
 const DefaultWait = 7 * 24 * time.Hour
 
-// A Session is what asks: where its records and its events go.
+// A Session records what its requests lead to, and emits its events.
 type Session interface {
 	// Record appends to the journal.
 	Record(rec journal.Record) error
@@ -52,34 +49,33 @@ type Config struct {
 	Activity *Activity
 	Redact   *redact.Redactor
 	Now      func() time.Time
-	// CanAsk says that there are approvers, CanStartRuns that an operator creates
-	// child Runs.
+	// CanAsk reports whether approvers exist, CanStartRuns whether an operator creates child Runs.
 	CanAsk, CanStartRuns bool
 	// MaxWait is for how long a request waits for a Decision; 0: seven days.
 	MaxWait time.Duration
-	// Durable says that another runner resumes the work: this one leaves once
-	// everything has waited for as long as Hold; 0: two minutes.
+	// Durable reports that another runner can resume the Run. This runner then leaves after everything has waited for
+	// Hold; 0: two minutes.
 	Durable bool
 	Hold    time.Duration
-	// Busy says that something still runs that would end with the runner; nil:
+	// Busy reports whether something runs that would end with the runner, such as a command in the background; nil:
 	// nothing does.
 	Busy func() bool
 
-	// Reached is the first limit of the Run that is used up; nil: none is.
+	// Reached returns the first limit of the Run that is used up, or nil.
 	Reached func() *meter.Limit
 	// Grant raises the limits of the Run.
 	Grant func(d journal.Decision)
-	// Report has the status updated soon, ReportNow at once; neither waits for it.
-	// ReportedState is what the Run waits for as it was reported last.
+	// Report has the status updated soon, ReportNow at once; neither waits for it. ReportedState returns the waiting
+	// state of the last report.
 	Report, ReportNow func()
 	ReportedState     func() string
 }
 
-// Requests are what people, and the operator, are asked, and who waits for it.
+// Requests are the open requests to users and to the operator, and the sessions and calls that wait for them.
 type Requests struct {
 	config   Config
 	activity *Activity
-	// suspended is why the runner leaves, if it does; leaving is closed then.
+	// suspended is the reason why the runner leaves; nil: it does not. leaving is closed when it is set.
 	suspended atomic.Pointer[suspension]
 	leaving   chan struct{}
 
@@ -89,27 +85,26 @@ type Requests struct {
 	models []*ModelWait
 }
 
-// New returns the requests of a Run that asks nothing yet.
+// New returns the Requests of a Run, without an open request.
 func New(c Config) *Requests {
 	c.Hold = cmp.Or(c.Hold, DefaultHold)
 	c.MaxWait = cmp.Or(c.MaxWait, DefaultWait)
 	return &Requests{config: c, activity: c.Activity, leaving: make(chan struct{})}
 }
 
-// A Request is something that a person, or the operator, is asked, and what came
-// of it.
+// A Request is a question to users or to the operator, with its answer.
 type Request struct {
 	task.Pending
 	Session Session      // whose state tells of it
 	Limit   *meter.Limit // that is used up
 	Reason  WaitReason
 	Since   time.Time
-	// Of the approval of a call: what wants it, its arguments in whole, and whether
-	// it is good for this call alone.
+	// Only for the approval of a call: the rule that asks, the whole arguments, and whether the approval is for this
+	// call alone.
 	Source   journal.Source
 	FullArgs string
 	Once     bool
-	// Check says what is wrong with an answer; nil: any will do.
+	// Check returns what is wrong with an answer; nil: any answer is accepted.
 	Check func(string) error
 
 	waiters  int
@@ -119,8 +114,8 @@ type Request struct {
 	expired  bool // no Decision was made in time
 }
 
-// Await makes a request and waits for the Decision on it; false if none is made in
-// time, or there are no approvers. Of a request for a child Run it only waits for its end.
+// Await makes a request and waits for its Decision. It returns false if no user decides in time, or if there are no
+// approvers. For a request for a child Run, it returns when the child Run has ended.
 func (r *Requests) Await(ctx context.Context, q *Request) (journal.Decision, bool, error) {
 	if !r.config.CanAsk && q.Kind != task.PendingDelegation {
 		return journal.Decision{}, false, nil
@@ -142,7 +137,7 @@ func (r *Requests) Await(ctx context.Context, q *Request) (journal.Decision, boo
 	return q.decision, !q.expired, nil
 }
 
-// post shows a request, or finds it where another branch already asks the same.
+// post adds a request to the open ones, or returns the open request with the same id that another session or call made.
 func (r *Requests) post(q *Request) (*Request, time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -172,8 +167,7 @@ func (r *Requests) post(q *Request) (*Request, time.Time) {
 	return q, expires
 }
 
-// expiry is until when a request waits; zero: for as long as it takes, as one for
-// a child Run does.
+// expiry returns until when a request waits. It is zero, without a bound, for a request for a child Run.
 func (r *Requests) expiry(q *Request) time.Time {
 	if q.Kind == task.PendingDelegation {
 		return time.Time{}
@@ -182,30 +176,30 @@ func (r *Requests) expiry(q *Request) time.Time {
 }
 
 // emit emits the event of a request, with the whole arguments.
-func (q *Request) emit() {
+func (r *Request) emit() {
 	switch {
-	case q.Cancelled:
-		q.Session.Emit("The call was cancelled: the child Run of Agent "+q.Agent+" is to be stopped", events.Pending(q.Pending))
+	case r.Cancelled:
+		r.Session.Emit("The call was cancelled: the child Run of Agent "+r.Agent+" is to be stopped", events.Pending(r.Pending))
 		return
-	case q.Kind == task.PendingDelegation:
-		q.Session.Emit("A child Run of Agent "+q.Agent+" is asked for: "+task.Cut(redact.Printable(q.Args), task.MaxSummary),
-			events.ChildStarted{Session: q.ID, Agent: q.Agent, Args: json.RawMessage(q.Args)})
+	case r.Kind == task.PendingDelegation:
+		r.Session.Emit("A child Run of Agent "+r.Agent+" is asked for: "+task.Cut(redact.Printable(r.Args), task.MaxSummary),
+			events.ChildStarted{Session: r.ID, Agent: r.Agent, Args: json.RawMessage(r.Args)})
 		return
 	}
-	q.Session.Emit("Waiting for a Decision: "+task.Cut(q.Question, task.MaxSummary), q.logged())
+	r.Session.Emit("Waiting for a Decision: "+task.Cut(r.Question, task.MaxSummary), r.logged())
 }
 
-// logged is a request as the log has it, with the whole arguments.
-func (q *Request) logged() events.Pending {
-	p := events.Pending(q.Pending)
-	if q.Kind == task.PendingApproval {
-		p.Args, p.ArgsTruncated = q.FullArgs, false
+// logged returns a request as the log has it, with the whole arguments.
+func (r *Request) logged() events.Pending {
+	p := events.Pending(r.Pending)
+	if r.Kind == task.PendingApproval {
+		p.Args, p.ArgsTruncated = r.FullArgs, false
 	}
 	return p
 }
 
-// stopWaiting closes a request that nothing waits for any more. When the runner leaves,
-// it stays open.
+// stopWaiting closes a request if no session or call waits for it any more. If the runner leaves, the request stays
+// open.
 func (r *Requests) stopWaiting(q *Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -214,7 +208,7 @@ func (r *Requests) stopWaiting(q *Request) {
 	}
 }
 
-// expire gives a request up, unless it was decided at the last moment.
+// expire closes a request whose time is over, unless a user decided at the last moment.
 func (r *Requests) expire(q *Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -231,17 +225,17 @@ func (r *Requests) expire(q *Request) {
 	q.Session.Emit("No Decision was made in time", events.Decided{Request: q.ID, Refused: RefusedLate})
 }
 
-// LimitReached says whether a limit of the Run is used up, so that it ends.
+// LimitReached reports whether a limit of the Run is used up, which ends the Run.
 func (r *Requests) LimitReached() bool { return r.config.Reached() != nil }
 
-// Pending is what people and the operator are asked, as the status shows it.
+// Pending returns the open requests as the status shows them.
 func (r *Requests) Pending() []task.Pending {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.open.display()
 }
 
-// ReportDecision tells what became of a decision.
+// ReportDecision emits the event of a Decision.
 func (r *Requests) ReportDecision(by Session, d journal.Decision) {
 	message := fmt.Sprintf("%s by %s: %s", d.Type, d.By, d.Name)
 	if d.Refused != "" {
@@ -251,9 +245,8 @@ func (r *Requests) ReportDecision(by Session, d journal.Decision) {
 	r.config.ReportNow()
 }
 
-// applyChildResults takes in how child Runs ended that calls wait for. It is called wherever
-// something waits. A child Run that nothing waits for is ignored: it was recorded before,
-// or never asked for.
+// applyChildResults records the results of child Runs that calls wait for. Every wait calls it. The result of any other
+// child Run is ignored: it was recorded before, or never requested.
 func (r *Requests) applyChildResults(ended []task.Child) error {
 	if len(ended) == 0 || !r.config.CanStartRuns {
 		return nil
@@ -275,8 +268,7 @@ func (r *Requests) applyChildResults(ended []task.Child) error {
 	return nil
 }
 
-// recordChildResult records how a child Run ended, with what is charged for it, and hands
-// it to the call that waits.
+// recordChildResult records the result of a child Run with its usage, and passes it to the waiting call.
 func (r *Requests) recordChildResult(q *Request, c task.Child) error {
 	said := journal.Child{
 		Request: q.ID, Run: task.Cut(c.Run, MaxField), Reason: task.Cut(string(c.Reason), task.MaxReason),
@@ -296,7 +288,7 @@ func (r *Requests) recordChildResult(q *Request, c task.Child) error {
 	return nil
 }
 
-// redactOutput is the output of a child Run without secrets, and still JSON if it was.
+// redactOutput returns the output of a child Run without secrets. If it was JSON, it still is.
 func (r *Requests) redactOutput(output string) string {
 	if !json.Valid([]byte(output)) {
 		return r.config.Redact.String(output)
@@ -304,7 +296,7 @@ func (r *Requests) redactOutput(output string) string {
 	return string(r.config.Redact.JSON(json.RawMessage(output)))
 }
 
-// endOfChild says, for people, how a child Run ended.
+// endOfChild describes for users how a child Run ended.
 func endOfChild(agent string, c journal.Child) string {
 	if c.Run == "" {
 		return fmt.Sprintf("There is no child Run of Agent %s: %s", agent, c.Message)
@@ -312,9 +304,8 @@ func endOfChild(agent string, c journal.Child) string {
 	return fmt.Sprintf("Child Run %s of Agent %s ended: %s", c.Run, agent, c.Reason)
 }
 
-// FreeID returns an id for a new request about a call, which no request had and no
-// decision named before. The id of a request for approval ends in the digest of what
-// would be called; a question has none.
+// FreeID returns an id for a new request about a call. No request has had the id, and no Decision has named it. The id
+// of a request for approval ends in the digest of the call; the id of a question has no digest.
 func FreeID(call, sum string, asked []state.Asked, answered map[string]journal.Decision) string {
 	for n := len(asked); ; n++ {
 		id := RequestID(call, n, sum)
@@ -325,13 +316,13 @@ func FreeID(call, sum string, asked []state.Asked, answered map[string]journal.D
 	}
 }
 
-// MaxRequestID is the most bytes of an id that ends in a digest. A Decision on the
-// request is named <run>.<id>, or <run>.<id>.2 and so on after one was refused, which
-// leaves task.MaxRequest bytes for both.
+// MaxRequestID is the maximum length in bytes of an id that ends in a digest. A Decision on the request is named
+// <run>.<id>, or <run>.<id>.2 and so on after a refused one, and task.MaxRequest bytes are left for the id with that
+// number.
 const MaxRequestID = task.MaxRequest - len(".999")
 
-// RequestID is the id of a request about a call, of which there were so many before.
-// Below several agents the id of a call can be too long: then its hash stands for it.
+// RequestID returns the id of a request about a call after a number of earlier requests. If the id of the call is too
+// long, as below several agents, its hash is used.
 func RequestID(call string, before int, sum string) string {
 	suffix := ""
 	if before > 0 {
@@ -347,15 +338,14 @@ func RequestID(call string, before int, sum string) string {
 	return call + suffix
 }
 
-// CallOf returns the call that a request is about, from the id of the request. It
-// does not know calls whose ids are hashed: those are in the journal.
+// CallOf returns the call that a request is about, from the id of the request. It returns no call whose id is hashed:
+// the journal has those.
 func CallOf(request string) string {
 	call, _, _ := strings.Cut(request, "-")
 	return call
 }
 
-// DisplayArgs is arguments for people: in their one form, and nothing in them that
-// cannot be seen.
+// DisplayArgs returns arguments for users: in their canonical form, without invisible characters.
 func DisplayArgs(args json.RawMessage) string {
 	canonical, err := digest.Canonical(args)
 	if err != nil {
@@ -374,17 +364,15 @@ func DisplayArgs(args json.RawMessage) string {
 	return out.String()
 }
 
-// maxChildren is how many of the requests that are shown may be for child Runs:
-// people are asked beside them.
+// maxChildren is how many of the shown requests may be for child Runs. The others are left for requests to users.
 const maxChildren = task.MaxPending - 2
 
-// A display is the space that a report has for requests.
+// A display is the space that a report has for requests, and how much of it is used.
 type display struct{ shown, size, children, childSize int }
 
-// display are the requests that a report has space for, oldest first. What was
-// shown stays until it is over: a user may be deciding, or a child Run is under way.
-// Of the others people's come first, then those for child Runs, each in the order
-// in which they were asked.
+// display returns the requests that fit into a report, oldest first. A request that was shown stays until it is closed,
+// because a user may be deciding or a child Run may be active. Then come requests to users, then requests for child
+// Runs, each in the order in which they were made.
 func (o *openRequests) display() []task.Pending {
 	var d display
 	for _, q := range o.all {
@@ -403,8 +391,8 @@ func (o *openRequests) display() []task.Pending {
 	return all
 }
 
-// fill shows what is not shown yet, one after the other, until the next does not
-// fit: a small one does not overtake a large one.
+// fill adds requests that are not shown yet, in order, until one does not fit: a small request does not overtake a
+// large one.
 func (d *display) fill(open []*Request, of func(*Request) bool) {
 	for _, q := range open {
 		if q.shown || !of(q) {
@@ -427,8 +415,8 @@ func (d *display) put(q *Request) {
 	}
 }
 
-// fits says whether there is space for one more. The first always fits; those for
-// child Runs have a share of it.
+// fits reports whether there is space for one more request. The first always fits. Requests for child Runs may use only
+// a share of the space.
 func (d *display) fits(q *Request) bool {
 	if q.Kind == task.PendingDelegation && d.children > 0 && (d.children == maxChildren || d.childSize+q.Size() > task.MaxDelegated) {
 		return false

@@ -9,34 +9,32 @@ import (
 )
 
 const (
-	// DefaultHold is for how long everything waits before the runner leaves, unless all of
-	// it waits for models.
+	// DefaultHold is how long the whole Run waits before the runner leaves. Waits for models have a limit of their own.
 	DefaultHold = 2 * time.Minute
-	// SuspendRetry is how often a runner that could leave looks whether it may.
+	// SuspendRetry is how often a runner that could leave checks again whether it may.
 	SuspendRetry = 10 * time.Second
 )
 
-// Why a runner leaves while the work is to go on.
+// Reasons why a runner leaves a Run that continues in another attempt.
 var (
 	errWaiting = task.End(task.ReasonWaiting, "Waiting for a Decision, a child Run or a model; another attempt resumes the work then")
 	errPaused  = task.End(task.ReasonPaused, "Paused by spec.desiredState; the work continues from here when it is Running")
 )
 
-// A suspension says why the runner ends while the work continues in another attempt.
+// A suspension is the reason why the runner leaves while the Run continues in another attempt.
 type suspension struct {
 	end       *task.EndError
 	state     string          // what the status shows of it
 	modelWait *task.ModelWait // as state
 }
 
-// Leaves says whether an error only says that the runner leaves: what is open
-// stays open for the next attempt.
+// Leaves reports whether an error ends only this attempt. Open requests and calls stay open for the next one.
 func Leaves(err error) bool {
 	end, ok := errors.AsType[*task.EndError](err)
 	return ok && (end == signals.ErrInterrupted || end == errWaiting || end == errPaused)
 }
 
-// EndOf is why a session ended that is to go on later; nil: it ended.
+// EndOf returns the reason why a session ended that another attempt continues; nil if the session itself ended.
 func EndOf(r task.Reason) *task.EndError {
 	for _, end := range []*task.EndError{signals.ErrInterrupted, errWaiting, errPaused} {
 		if end.Reason == r {
@@ -46,8 +44,7 @@ func EndOf(r task.Reason) *task.EndError {
 	return nil
 }
 
-// Leaving returns why nothing new may begin and the work is left to the next attempt; nil: new work
-// may begin. It changes nothing.
+// Leaving returns why nothing new may begin because the runner leaves, or nil. It changes nothing.
 func (r *Requests) Leaving() *task.EndError {
 	if d := r.suspended.Load(); d != nil {
 		return d.end
@@ -61,8 +58,8 @@ func (r *Requests) Leaving() *task.EndError {
 	return nil
 }
 
-// Leave returns why nothing new may begin, as Leaving does. If the Run is paused, the runner leaves
-// from then on, also if the pause ends at once.
+// Leave returns why nothing new may begin, as Leaving does. If the Run is paused, the runner leaves from now on, even
+// if the pause ends immediately.
 func (r *Requests) Leave() *task.EndError {
 	left := r.Leaving()
 	if left != errPaused {
@@ -73,8 +70,8 @@ func (r *Requests) Leave() *task.EndError {
 	return r.suspend(suspension{end: errPaused, state: StatePaused})
 }
 
-// suspend has the runner leave, unless it does already. The lock is held: what
-// people decide from now on is for the next attempt to hear.
+// suspend makes the runner leave, unless it already does. The caller holds the lock: Decisions after this are for the
+// next attempt.
 func (r *Requests) suspend(d suspension) *task.EndError {
 	if r.suspended.CompareAndSwap(nil, &d) {
 		close(r.leaving)
@@ -82,9 +79,8 @@ func (r *Requests) suspend(d suspension) *task.EndError {
 	return r.suspended.Load().end
 }
 
-// trySuspend has the runner leave where everything has waited for long enough, each model
-// is waited for at length, no command runs in the background, and no signal is new, which
-// closes changed. Else it returns when to look again.
+// trySuspend makes the runner leave if everything has waited long enough, no wait for a model is short, no command runs
+// in the background, and there are no new signals, which close changed. Otherwise it returns when to try again.
 func (r *Requests) trySuspend(changed <-chan struct{}) time.Duration {
 	busy := r.config.Busy != nil && r.config.Busy()
 	r.mu.Lock()
@@ -112,8 +108,7 @@ func (r *Requests) trySuspend(changed <-chan struct{}) time.Duration {
 	return 0
 }
 
-// State is what the Run waits for, in the words of the status; empty while some
-// of it works.
+// State returns what the Run waits for, as the status names it. It is empty while any of it works.
 func (r *Requests) State() string {
 	d, waits := r.suspended.Load(), r.activity.state()
 	switch {
@@ -127,7 +122,7 @@ func (r *Requests) State() string {
 	return r.open.state(waits)
 }
 
-// state is what people are waited for with: what they were asked first decides.
+// state returns the state of a Run that waits for users: the oldest request decides which.
 func (o *openRequests) state(waits string) string {
 	if waits != StateAnswer && waits != StateApproval {
 		return waits

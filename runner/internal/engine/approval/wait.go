@@ -7,22 +7,19 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 )
 
-// A Wait is what one session or tool call waits for: that Done is closed, that Until
-// returns true, or that Late has a value, whichever is first.
+// A Wait ends as soon as Done is closed, Until returns true, or Late has a value.
 type Wait struct {
 	Reason WaitReason
-	// Until is asked at first and whenever something has changed. An error ends the
-	// wait.
+	// Until is called first and after each change. An error ends the wait.
 	Until func(now signals.Signals) (over bool, err error)
-	// Done may be nil, and Late, on which Expire is called.
+	// Done may be nil. Late may be nil; Expire is called when it has a value.
 	Done   <-chan struct{}
 	Late   <-chan time.Time
 	Expire func()
 }
 
-// Wait waits. Meanwhile the status shows what the Run waits for, and the runner
-// leaves where everything waits for long enough. An error is that of Until, or why
-// the context ended.
+// Wait waits. Meanwhile the status shows what the Run waits for, and the runner leaves if everything waits for long
+// enough. The error is the error of Until, or the cause of the end of the context.
 func (r *Requests) Wait(ctx context.Context, w Wait) error {
 	back := func() {}
 	if w.Reason != ForModel { // a [ModelWait] is more than this
@@ -44,45 +41,44 @@ func (r *Requests) Wait(ctx context.Context, w Wait) error {
 	}
 }
 
-// A waiter is a wait under way.
+// A waiter is one wait in progress.
 type waiter struct {
 	requests *Requests
 	wait     Wait
-	// settleTimer fires when all have waited for a moment, suspendTimer when the runner
-	// might leave.
+	// settleTimer fires when all have waited for SettleDelay, suspendTimer when the runner may be able to leave.
 	settleTimer, suspendTimer *time.Timer
 	paused                    bool // what the status shows
 }
 
-// check reports whether the wait is over, or returns once that may have changed.
-func (v *waiter) check(ctx context.Context) (over bool, err error) {
-	r := v.requests
+// check reports whether the wait is over. Otherwise it returns after the next change.
+func (w *waiter) check(ctx context.Context) (over bool, err error) {
+	r := w.requests
 	now, changed := r.config.Signals.Current()
 	change := r.activity.change() // asked for before Until looks
-	if over, err := v.wait.Until(now); over || err != nil {
+	if over, err := w.wait.Until(now); over || err != nil {
 		return over, err
 	}
-	if now.Paused != v.paused {
-		v.paused = now.Paused
+	if now.Paused != w.paused {
+		w.paused = now.Paused
 		r.showState()
 	}
 	select {
-	case <-v.wait.Done:
+	case <-w.wait.Done:
 		return true, nil
-	case <-v.wait.Late:
-		if v.wait.Expire != nil {
-			v.wait.Expire()
+	case <-w.wait.Late:
+		if w.wait.Expire != nil {
+			w.wait.Expire()
 		}
 		return true, nil
 	case <-change:
-		v.settleTimer.Reset(SettleDelay)
+		w.settleTimer.Reset(SettleDelay)
 		if r.config.Durable {
-			v.suspendTimer.Reset(SettleDelay)
+			w.suspendTimer.Reset(SettleDelay)
 		}
-	case <-v.settleTimer.C:
+	case <-w.settleTimer.C:
 		r.showState()
-	case <-v.suspendTimer.C:
-		v.suspendTimer.Reset(r.trySuspend(changed))
+	case <-w.suspendTimer.C:
+		w.suspendTimer.Reset(r.trySuspend(changed))
 	case <-changed:
 	case <-r.leaving:
 	case <-ctx.Done():
@@ -91,8 +87,8 @@ func (v *waiter) check(ctx context.Context) (over bool, err error) {
 	return false, nil
 }
 
-// untilDecided acts on what approvers decided and on how child Runs ended, and
-// returns why a request is not waited for any more.
+// untilDecided applies new Decisions and results of child Runs. It returns why no request is waited for any more, or
+// nil.
 func (r *Requests) untilDecided(by Session, now signals.Signals) error {
 	if _, err := r.ApplyDecisions(by, now.Decisions); err != nil {
 		return err
@@ -109,8 +105,7 @@ func (r *Requests) untilDecided(by Session, now signals.Signals) error {
 	return nil
 }
 
-// showState has the operator know at once what the Run waits for, where that is
-// another than it was told last.
+// showState reports what the Run waits for at once if that differs from the last report.
 func (r *Requests) showState() {
 	if r.State() != r.config.ReportedState() {
 		r.config.ReportNow()

@@ -11,8 +11,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// An Account is what one session, and those below it, used. It never falls. What
-// is counted into one is counted into all above it, up to the Run's own.
+// An Account is the usage of one session and of the sessions below it. It never decreases. Usage of one account also
+// counts into all accounts above it, up to the Run's own.
 type Account struct {
 	clock    *Clock
 	mu       *sync.Mutex // guards all accounts of the Run
@@ -23,7 +23,7 @@ type Account struct {
 	reserved int64         // calls that may yet count as ToolCalls
 }
 
-// New returns the account of a Run, on top of what it used before.
+// New returns the account of a Run, which starts with the usage of earlier attempts.
 func New(clock *Clock, limits task.Limits, before step.Meter) *Account {
 	return &Account{clock: clock, mu: &sync.Mutex{}, limits: limits, used: before}
 }
@@ -33,7 +33,7 @@ func (a *Account) Open(limits task.Limits, before step.Meter) *Account {
 	return &Account{clock: a.clock, mu: a.mu, parent: a, limits: limits, start: a.clock.Elapsed(), used: before}
 }
 
-// Add counts something.
+// Add adds usage.
 func (a *Account) Add(change func(*step.Meter)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -42,21 +42,21 @@ func (a *Account) Add(change func(*step.Meter)) {
 	}
 }
 
-// Read is what was used until now.
+// Read returns the usage until now.
 func (a *Account) Read() step.Meter {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.at(a.clock.Elapsed())
 }
 
-// at is the account when the runner was alive for so long.
+// at returns the usage at a time on the clock.
 func (a *Account) at(elapsed time.Duration) step.Meter {
 	used := a.used
 	used.DurationSeconds += int64((elapsed - a.start) / time.Second)
 	return used
 }
 
-// Chain is what the session used and each above it, but for the Run's own.
+// Chain returns the usage of the session and of each one above it, without the Run's own.
 func (a *Account) Chain() []step.Meter {
 	if a.parent == nil {
 		return nil
@@ -71,11 +71,10 @@ func (a *Account) Chain() []step.Meter {
 	return all
 }
 
-// Reached is the first limit that is used up, of the session or of one above
-// it; nil when there is none.
+// Reached returns the first limit that is used up, of the session or of one above it, or nil.
 func (a *Account) Reached() *Limit { return a.ReachedWith(step.Usage{}) }
 
-// ReachedWith is the first limit that is used up once some more usage is counted.
+// ReachedWith returns the first limit that is used up when more usage is added, or nil.
 func (a *Account) ReachedWith(more step.Usage) *Limit {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -94,7 +93,7 @@ func (a *Account) ReachedWith(more step.Usage) *Limit {
 // Left is the part of limits that is left, from 0 to 1; 1 if there is no limit.
 type Left struct{ Steps, Tokens, Cost float64 }
 
-// Left returns the least part that the session or one above it has left of each limit.
+// Left returns, for each limit, the smallest part that is left in the session and in those above it.
 func (a *Account) Left() Left {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -115,17 +114,17 @@ func part(used, limit int64) float64 {
 	return min(max(1-float64(used)/float64(limit), 0), 1)
 }
 
-// Limits are those of the account, with what was granted.
+// Limits returns the limits of the account, including what users granted.
 func (a *Account) Limits() task.Limits {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.limits
 }
 
-// Near are the limits of which most is used: four fifths.
+// Near returns the limits of which four fifths are used.
 func (a *Account) Near() []Limit { return near(a.Read(), a.Limits()) }
 
-// Extend raises the limits that there are.
+// Extend raises limits. A limit that is not set stays unset.
 func (a *Account) Extend(steps, tokens, costMicroUSD int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -138,7 +137,7 @@ func (a *Account) Extend(steps, tokens, costMicroUSD int64) {
 	}
 }
 
-// Reserve reserves a tool call; false when a limit allows no more of them.
+// Reserve reserves a tool call. It returns false if a limit allows no more calls.
 func (a *Account) Reserve() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -162,7 +161,8 @@ func (a *Account) Release() {
 	}
 }
 
-// Deadline ends a context when the duration of the session, which works in a place, is used up.
+// Deadline returns a context that ends when the duration of the session is used up. The place of the agent is for the
+// message.
 func (a *Account) Deadline(ctx context.Context, at place.Place) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	limit := a.limits.DurationSeconds
@@ -189,7 +189,7 @@ type Limit struct {
 	ofRun     bool // it is the Run's own
 }
 
-// String says how much is used.
+// String describes how much of the limit is used.
 func (l Limit) String() string {
 	return fmt.Sprintf("Used %s of %s %s", l.show(l.Used), l.show(l.Max), l.Name)
 }
@@ -198,8 +198,8 @@ func count(n int64) string { return fmt.Sprint(n) }
 
 func duration(n int64) string { return (time.Duration(n) * time.Second).String() }
 
-// The limits, in the order in which they are looked at. A cost that is not
-// known counts as nothing, so that a cost limit is reached by what is known.
+// limitsOf returns the limits in the order in which they are checked. An unknown cost counts as zero, so that only
+// known costs reach a cost limit.
 func limitsOf(used step.Meter, l task.Limits) [6]Limit {
 	return [...]Limit{
 		{Name: "steps", reason: task.ReasonStepLimit, Used: used.Steps, Max: l.Steps, show: count},
@@ -211,7 +211,7 @@ func limitsOf(used step.Meter, l task.Limits) [6]Limit {
 	}
 }
 
-// Reached is the first limit that is used up; nil when there is none.
+// Reached returns the first limit that is used up, or nil.
 func Reached(used step.Meter, l task.Limits) *Limit {
 	all := limitsOf(used, l)
 	for i := range all {
@@ -223,7 +223,7 @@ func Reached(used step.Meter, l task.Limits) *Limit {
 	return nil
 }
 
-// End is the end that a limit brings to an agent that works in a place.
+// End returns the error with which a limit ends an agent. The place of the agent is for the message.
 func (l Limit) End(at place.Place) *task.EndError {
 	of := " of the Run if it sets one, otherwise of the Agent"
 	if at == place.Program {
@@ -232,12 +232,12 @@ func (l Limit) End(at place.Place) *task.EndError {
 	return task.End(l.reason, "%s; raise %s%s, or give the Run less to do", l, at.Limit(l.Name), of)
 }
 
-// Extensible says whether a person may grant more of it.
+// Extensible reports whether a user may grant more of the limit.
 func (l Limit) Extensible() bool {
 	return l.ofRun && (l.Name == "steps" || l.Name == "tokens" || l.Name == "cost")
 }
 
-// Granted is how much of it a decision grants.
+// Granted returns how much of the limit a Decision grants.
 func (l Limit) Granted(d task.Decision) int64 {
 	switch l.Name {
 	case "steps":
@@ -250,7 +250,7 @@ func (l Limit) Granted(d task.Decision) int64 {
 	return 0
 }
 
-// near are the limits of which most is used: four fifths.
+// near returns the limits of which four fifths are used.
 func near(used step.Meter, l task.Limits) []Limit {
 	var most []Limit
 	for _, g := range limitsOf(used, l) {
@@ -261,8 +261,8 @@ func near(used step.Meter, l task.Limits) []Limit {
 	return most
 }
 
-// Request is what it is called by who decides. The next time that the same
-// limit is reached it is another request: one is decided once.
+// Request returns the id of the request to raise the limit. A raised limit that is reached again has another id,
+// because each request is decided once.
 func (l Limit) Request() string { return fmt.Sprintf("limit-%s-%d", l.Name, l.Max) }
 
 // A Clock measures how long a runner has worked. It is stopped while all sessions wait
@@ -293,64 +293,63 @@ func NewClock(now func() time.Time, began time.Time) *Clock {
 	return k
 }
 
-// Elapsed returns the time on the clock. It is never negative, even if the time of the
-// machine is set back.
-func (k *Clock) Elapsed() time.Duration {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.elapsedLocked()
+// Elapsed returns the time on the clock. It is never negative, even if the machine's time is set back.
+func (c *Clock) Elapsed() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.elapsedLocked()
 }
 
-func (k *Clock) elapsedLocked() time.Duration {
-	until := k.stoppedAt
+func (c *Clock) elapsedLocked() time.Duration {
+	until := c.stoppedAt
 	if until.IsZero() {
-		until = k.now()
+		until = c.now()
 	}
-	return max(until.Sub(k.began)-k.stoppedFor, 0)
+	return max(until.Sub(c.began)-c.stoppedFor, 0)
 }
 
 // Stop stops the clock.
-func (k *Clock) Stop() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if !k.stoppedAt.IsZero() {
+func (c *Clock) Stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.stoppedAt.IsZero() {
 		return
 	}
-	k.stoppedAt = k.now()
-	for a := range k.timers {
+	c.stoppedAt = c.now()
+	for a := range c.timers {
 		a.timer.Stop()
 	}
 }
 
 // Start starts the clock again.
-func (k *Clock) Start() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.stoppedAt.IsZero() {
+func (c *Clock) Start() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stoppedAt.IsZero() {
 		return
 	}
-	k.stoppedFor += max(k.now().Sub(k.stoppedAt), 0)
-	k.stoppedAt = time.Time{}
-	for a := range k.timers {
-		a.timer.Reset(a.at - k.elapsedLocked())
+	c.stoppedFor += max(c.now().Sub(c.stoppedAt), 0)
+	c.stoppedAt = time.Time{}
+	for a := range c.timers {
+		a.timer.Reset(a.at - c.elapsedLocked())
 	}
 }
 
 // At calls fire in a goroutine of its own when the clock reaches elapsed, unless stop is
 // called before.
-func (k *Clock) At(elapsed time.Duration, fire func()) (stop func()) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (c *Clock) At(elapsed time.Duration, fire func()) (stop func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	a := &clockTimer{at: elapsed, fire: fire}
-	a.timer = time.AfterFunc(elapsed-k.elapsedLocked(), fire)
-	if !k.stoppedAt.IsZero() {
+	a.timer = time.AfterFunc(elapsed-c.elapsedLocked(), fire)
+	if !c.stoppedAt.IsZero() {
 		a.timer.Stop()
 	}
-	k.timers[a] = struct{}{}
+	c.timers[a] = struct{}{}
 	return func() {
-		k.mu.Lock()
-		defer k.mu.Unlock()
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		a.timer.Stop()
-		delete(k.timers, a)
+		delete(c.timers, a)
 	}
 }

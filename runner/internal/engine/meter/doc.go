@@ -1,4 +1,3 @@
-// Package meter counts what a Run uses: steps, calls, tokens, cost and time, and
-// says when a limit is reached. Each session has an account, which counts into
-// those above it. The clock stands still while all of the work waits.
+// Package meter counts what a Run uses (steps, calls, tokens, cost and time) and reports when a limit is reached. Each
+// session has an account, which also counts into the accounts above it. The clock stops while the whole Run waits.
 package meter

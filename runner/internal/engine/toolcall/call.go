@@ -22,7 +22,7 @@ import (
 // MaxResult bounds what one call may add to the session, in bytes.
 const MaxResult = 256 << 10
 
-// A toolCall is one call of a turn on its way to a result.
+// A toolCall is one call of a turn, until it has a result.
 type toolCall struct {
 	runner  *Runner
 	session *toolSession // what the tool may do beside its work
@@ -30,18 +30,17 @@ type toolCall struct {
 	seq     int64     // of its result, in call order, whenever it comes
 	tool    tool.Tool // with its concurrency
 	path    string    // that its arguments name, cleaned; empty: none
-	// args are its canonical arguments, which layers may change; nil: not yet made.
+	// args are its canonical arguments, which layers may change; nil: not yet computed.
 	args json.RawMessage
-	// written is the digest of the arguments of which the tool made the canonical
-	// ones; empty: the tool has no canonical form.
+	// written is the digest of the model's arguments, if the tool made canonical ones from them; empty: the tool has no
+	// canonical form.
 	written string
-	// refusal says why the call is not executed; nil when it is.
+	// refusal is why the call is not executed; nil: it is.
 	refusal *tool.Error
-	// begun says that it was begun in an earlier attempt, may have changed
-	// something, and was not begun again yet.
+	// begun is true if an earlier attempt began the call, which may have had effects, and this one has not begun it
+	// again.
 	begun bool
-	// intent is how it was begun in an earlier attempt; nil: it was not, or was
-	// begun again since.
+	// intent is the record with which an earlier attempt began the call; nil: none did, or this one has begun it again.
 	intent *journal.Intent
 	// began is when the work on the call began: hooks and approval are before it.
 	began     time.Time
@@ -49,22 +48,22 @@ type toolCall struct {
 	reserved  bool // it is reserved in the account
 	done      chan struct{}
 	fault     error // of the runner or a fatal one of the tool; no layer makes it go away
-	// fatal is the result of a call whose error ends the attempt: the next attempt must
-	// not take it for an interrupted one. Nil: it has no such error.
+	// fatal is the result of a call whose error ends the attempt. It is recorded so that the next attempt does not take
+	// the call for an interrupted one. Nil: there is no such error.
 	fatal *tool.Result
 	// made are the arguments with which the tool was called, after layers changed them;
 	// nil: it was not called.
 	made json.RawMessage
 	// denied is what denied the call; nil: nothing did.
 	denied *Denial
-	// remote is where the call was made outside of the pod; nil: it was not.
+	// remote is the endpoint outside of the pod where the call was made; nil: there is none.
 	remote *journal.Remote
-	// report is what the runner's own parts report of it; nil: it has not come to the layers.
+	// report has what layers and the runner's own tools report about the call; nil: the layers have not run.
 	report *callreport.Report
 }
 
-// run brings a call to its result, or leaves it open when nothing new may
-// begin. A failure of the runner itself fails the turn.
+// run executes the call and records its result, or leaves it open if nothing new may begin. A failure of the runner
+// itself fails the turn.
 func (t *toolCall) run(ctx context.Context, fail func(error)) {
 	r := t.runner
 	r.config.Activity.Enter()
@@ -105,8 +104,8 @@ func (t *toolCall) execute(ctx context.Context, fail func(error)) (res tool.Resu
 	return res, err == nil
 }
 
-// endsBeforeLimit reports whether the attempt ends for another reason than limits.duration, so
-// that the next attempt can make the call.
+// endsBeforeLimit reports whether the attempt ends for a reason other than limits.duration, so that the next attempt
+// can make the call.
 func endsBeforeLimit(ctx context.Context) bool {
 	if ctx.Err() == nil {
 		return false
@@ -115,8 +114,7 @@ func endsBeforeLimit(ctx context.Context) bool {
 	return !ok || end.Reason != task.ReasonDurationLimit
 }
 
-// settleFatal records the result of a call whose error is fatal, and returns what ends the
-// attempt.
+// settleFatal records the result of a call whose error is fatal, and returns the error that ends the attempt.
 func (t *toolCall) settleFatal(err error) error {
 	if t.fatal == nil {
 		return err
@@ -124,7 +122,7 @@ func (t *toolCall) settleFatal(err error) error {
 	return cmp.Or(t.settle(*t.fatal), err)
 }
 
-// refused says why a call is not begun; nil when it is.
+// refused returns why a call is not begun, or nil.
 func (t *toolCall) refused(ctx context.Context) *tool.Error {
 	switch {
 	case t.refusal != nil:
@@ -139,7 +137,7 @@ func (t *toolCall) refused(ctx context.Context) *tool.Error {
 	return t.runner.unread(t)
 }
 
-// runThroughLayers runs the call through the layers around it. Their veto is a result.
+// runThroughLayers runs the call through the layers around it. A veto of a layer becomes the result.
 func (t *toolCall) runThroughLayers(ctx context.Context) (tool.Result, error) {
 	r := t.runner
 	ctx, t.report = callreport.New(ctx)
@@ -157,7 +155,7 @@ func (t *toolCall) runThroughLayers(ctx context.Context) (tool.Result, error) {
 	return res, err
 }
 
-// runBehindLayers is innermost of the layers around a tool call.
+// runBehindLayers is the innermost function of the layers around a tool call.
 func (r *Runner) runBehindLayers(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	for _, t := range r.calls {
 		if t.call.ID == c.ID {
@@ -167,8 +165,8 @@ func (r *Runner) runBehindLayers(ctx context.Context, c *tool.Call) (tool.Result
 	return tool.Result{}, fmt.Errorf("a layer changed the id of a call to %q", c.ID)
 }
 
-// runFinal runs the call, if it may be made. What a layer made of its
-// arguments is final, and must fit the tool.
+// runFinal runs the call if it is allowed. The arguments that layers pass on are final, and must match the schema of
+// the tool.
 func (t *toolCall) runFinal(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	r := t.runner
 	if string(c.Args) != string(t.args) {
@@ -191,8 +189,8 @@ func (t *toolCall) runFinal(ctx context.Context, c *tool.Call) (tool.Result, err
 	return t.runTool(ctx, &final)
 }
 
-// preflight returns once the call may be made as it is, or why it may not. That it
-// still is what was allowed is looked at last, right before it is made.
+// preflight returns nil when the call may be made, or why it may not. After every wait it compares the digest again
+// with the allowed one.
 func (t *toolCall) preflight(ctx context.Context, c *tool.Call) (*tool.Error, error) {
 	for {
 		digest, refused, err := t.permit(ctx, c)
@@ -208,9 +206,8 @@ func (t *toolCall) preflight(ctx context.Context, c *tool.Call) (*tool.Error, er
 	}
 }
 
-// recheck is what comes between the permission and the call, which may be days:
-// the Run was not paused or ended meanwhile, and the operator knows that effects
-// begin.
+// recheck runs between the permission, which can take days, and the call. It checks that the Run is not paused and has
+// not ended, and has the operator record that effects begin.
 func (t *toolCall) recheck(ctx context.Context, c *tool.Call) (*tool.Error, error) {
 	if err := t.runner.finalSafePoint(ctx); err != nil {
 		return nil, t.fail(err)
@@ -235,17 +232,17 @@ func (r *Runner) finalSafePoint(ctx context.Context) error {
 	return Failure(ctx)
 }
 
-// fail keeps what ends the turn.
+// fail keeps the error that ends the turn.
 func (t *toolCall) fail(err error) error {
 	t.fault = err
 	return err
 }
 
-// ends reports whether a successful call is the last of the session.
+// ends reports whether a successful result of this call ends the session.
 func (t *toolCall) ends() bool { return t.tool.Internal.Facts().Ends }
 
-// effect is the effect class of a call with these arguments, which layers may
-// have changed. Ending the session changes nothing but the session.
+// effect returns the effect class of a call with these arguments, which layers may have changed. A call that only ends
+// the session changes nothing else.
 func (t *toolCall) effect(args json.RawMessage) tool.Effect {
 	if t.ends() {
 		return tool.ReadOnly
@@ -275,8 +272,8 @@ func (t *toolCall) settle(res tool.Result) error {
 	return nil
 }
 
-// content is what the model is shown of a result: its text, with a line for each file that is not
-// shown, and its files, with those of the answers that the call got.
+// content returns the parts of a result that the model is shown: its text, with a line for each file that is not shown,
+// and its files, including files that users attached to answers.
 func (t *toolCall) content(res tool.Result) []step.Part {
 	files, lines := t.runner.config.show(res.Files)
 	answered, missing := t.session.shownFiles()
@@ -284,8 +281,7 @@ func (t *toolCall) content(res tool.Result) []step.Part {
 	return append(append([]step.Part{{Kind: step.PartText, Text: t.text(strings.TrimPrefix(text, "\n"))}}, files...), answered...)
 }
 
-// text is what the model reads of a result: without secrets, of bounded size,
-// never empty.
+// text returns the text of a result for the model: without secrets, of bounded size, never empty.
 func (t *toolCall) text(rendered string) string {
 	text := t.runner.config.Redact.String(rendered)
 	if t.runner.config.Offload != nil {
@@ -300,8 +296,8 @@ func (t *toolCall) text(rendered string) string {
 	return text
 }
 
-// ending is what a successful call of an ending tool commits. An output that
-// does not fit is no success: only the model can make it smaller.
+// ending returns what a successful call of an ending tool commits. An output that is too large is an error, because
+// only the model can shorten it.
 func (t *toolCall) ending(res *tool.Result) *journal.Ending {
 	if !t.ends() || res.Error != nil {
 		return nil
@@ -313,7 +309,7 @@ func (t *toolCall) ending(res *tool.Result) *journal.Ending {
 	return &journal.Ending{Tool: t.call.Name, Text: res.Text, Output: res.Output}
 }
 
-// redactEnding is an ending without secrets.
+// redactEnding returns an ending without secrets.
 func (r *Runner) redactEnding(e *journal.Ending) *journal.Ending {
 	if e == nil {
 		return nil
@@ -321,7 +317,7 @@ func (r *Runner) redactEnding(e *journal.Ending) *journal.Ending {
 	return &journal.Ending{Tool: e.Tool, Text: r.config.Redact.String(e.Text), Output: r.config.Redact.JSON(e.Output)}
 }
 
-// A Denial says what denied a call.
+// A Denial describes what denied a call.
 type Denial struct {
 	// By is one of the task.DeniedBy constants.
 	By string
@@ -335,8 +331,8 @@ func (t *toolCall) deny(by, rule string, result *tool.Error) *tool.Error {
 	return result
 }
 
-// denial returns what denied a call that has its result; nil: nothing did. A call that was made
-// was not denied, whatever a hook says of its result.
+// denial returns what denied a call that has a result, or nil. A call that was executed was not denied, even if a hook
+// rejected its result.
 func (t *toolCall) denial(res tool.Result) *Denial {
 	if t.made != nil || res.Error == nil {
 		return nil
@@ -352,7 +348,7 @@ func (t *toolCall) denial(res tool.Result) *Denial {
 	return nil
 }
 
-// finished shows a call that has its result.
+// finished shows the result of a call in status and log.
 func (t *toolCall) finished(st step.Step, res tool.Result) {
 	res.Summary = t.runner.config.Redact.String(res.Summary) // whole: a piece of a secret would not be known
 	if denied := t.denial(res); denied != nil {
@@ -361,7 +357,7 @@ func (t *toolCall) finished(st step.Step, res tool.Result) {
 	t.runner.session.ShowFinished(t.call, st, summarize(t, st, res))
 }
 
-// count adds a call that has its result. One beyond the limit is an error, but no call.
+// count counts a call that has a result. A call beyond the limit counts as an error, but not as a call.
 func (t *toolCall) count(m *step.Meter, st step.Step) {
 	if st.IsError {
 		m.Errors++
@@ -375,9 +371,8 @@ func (t *toolCall) count(m *step.Meter, st step.Step) {
 	}
 }
 
-// unread refuses a call that ends the session with success if another call of its turn
-// failed: the model wrote its result before it could read of the failure. A rejection of
-// the work stands.
+// unread refuses a call that would end the session with success although another call of its turn failed: the model
+// wrote its result without knowing of the failure. A call of reject is allowed.
 func (r *Runner) unread(t *toolCall) *tool.Error {
 	if !t.ends() || task.IsReject(t.call.Name) {
 		return nil
@@ -389,8 +384,8 @@ func (r *Runner) unread(t *toolCall) *tool.Error {
 	return &tool.Error{Message: fmt.Sprintf(ResultUnread, task.Cut(strings.Join(failed, ", "), task.MaxSummary))}
 }
 
-// failedCalls returns the names of the calls of the turn under way that failed or were not
-// made, each once. The results are those of the journal, which may be an earlier attempt's.
+// failedCalls returns the names of the calls of the current turn that failed or were refused, each once. It reads the
+// journal, because an earlier attempt may have made them.
 func (r *Runner) failedCalls() []string {
 	st := r.read()
 	var names []string

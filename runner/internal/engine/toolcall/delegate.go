@@ -41,8 +41,8 @@ func (s *toolSession) Delegate(ctx context.Context, d tool.Delegation) (tool.Res
 	return s.runner.session.Delegate(ctx, d)
 }
 
-// childContext is ctx for a session below it. The timeout of the call is to that
-// session what a used-up duration is: its own calls get their results.
+// childContext returns the context of a session below this one. In that session the timeout of the call acts like the
+// end of limits.duration: its own calls still get results.
 func childContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	child, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	off := context.AfterFunc(ctx, func() {
@@ -58,13 +58,12 @@ func childContext(ctx context.Context) (context.Context, context.CancelFunc) {
 // An AgentEnd is how an agent ended.
 type AgentEnd struct {
 	Reason task.Reason
-	// Message says what happened, Text is the last that its model said, and Output
-	// what it committed.
+	// Message describes what happened, Text is the last text of its model, and Output what it committed.
 	Message, Text string
 	Output        json.RawMessage
 }
 
-// ResultOf is how an agent ended, as the call reads it that handed it work.
+// ResultOf returns how an agent ended, as the result of the call that delegated to it.
 func ResultOf(agent string, out AgentEnd) tool.Result {
 	switch {
 	case out.Reason == task.ReasonFinished && out.Output != nil:
@@ -81,9 +80,8 @@ func ResultOf(agent string, out AgentEnd) tool.Result {
 	return tool.Fail(message, fmt.Sprintf(ResultPartial, out.Text))
 }
 
-// runChild has a child Run do a piece of work, and waits for how it ends. A
-// call asks once: when it is resumed, it waits for the child Run that was asked for then,
-// as a resumed session keeps its prompt.
+// runChild has a child Run do the work and waits for its result. A call requests only one child Run: after a resume it
+// waits for the same one.
 func (s *toolSession) runChild(ctx context.Context, d tool.Delegation) (tool.Result, error) {
 	switch {
 	case !s.runner.config.CanStartRuns:
@@ -108,8 +106,8 @@ func (s *toolSession) runChild(ctx context.Context, d tool.Delegation) (tool.Res
 	return resultOfChild(asked.Delegation.Agent, c), nil
 }
 
-// awaitChild waits for how a child Run ends. If the call is cancelled while the Run goes on, the
-// operator is asked to stop the child Run, and what it used is still read.
+// awaitChild waits until a child Run has ended. If the call is cancelled and the Run is not, the operator is asked to
+// stop the child Run, and its usage is still recorded.
 func (s *toolSession) awaitChild(ctx context.Context, asked state.Asked) error {
 	requests, q := s.runner.config.Requests, s.requestOfChild(asked)
 	_, _, err := requests.Await(ctx, &q)
@@ -125,8 +123,8 @@ func (s *toolSession) awaitChild(ctx context.Context, asked state.Asked) error {
 	return err
 }
 
-// recordDelegation is what a call asks for, recorded before the operator sees it, or what
-// is wrong with it.
+// recordDelegation records the request for a child Run, before the operator sees it. It refuses arguments that a child
+// Run cannot have.
 func (s *toolSession) recordDelegation(d tool.Delegation) (state.Asked, *tool.Error, error) {
 	if asked, known := s.requestedChildRun(d.Call); known {
 		return asked, nil, nil
@@ -150,25 +148,25 @@ func (s *toolSession) recordDelegation(d tool.Delegation) (state.Asked, *tool.Er
 	return asked, nil, nil
 }
 
-// requestedChildRun is the child Run that a call has asked for, if it has.
+// requestedChildRun returns the request for a child Run that a call has already made.
 func (s *toolSession) requestedChildRun(call string) (asked state.Asked, known bool) {
 	s.runner.config.State.ViewSession(s.runner.options.Name, func(now *state.Session) { asked, known = now.Delegated(call) })
 	return asked, known
 }
 
-// freeID returns an id for a request that no other request about the call has.
+// freeID returns an id that no other request about the call has.
 func (s *toolSession) freeID(call string) (id string) {
 	s.runner.config.State.ViewSession(s.runner.options.Name, func(now *state.Session) { id = approval.FreeID(call, "", now.Requests[call], nil) })
 	return id
 }
 
-// childResult is how the child Run of a request ended, if it is known.
+// childResult returns the result of the child Run of a request; false: it has not ended.
 func (s *toolSession) childResult(request string) (c journal.Child, over bool) {
 	s.runner.config.State.ViewSession(s.runner.options.Name, func(now *state.Session) { c, over = now.Children[request] })
 	return c, over
 }
 
-// requestOfChild is what the operator is asked, as it is shown.
+// requestOfChild returns the request to the operator, as the status shows it.
 func (s *toolSession) requestOfChild(asked state.Asked) approval.Request {
 	return approval.Request{
 		Session: s.runner.records, Reason: approval.ForChild, Since: asked.Since,
@@ -179,7 +177,7 @@ func (s *toolSession) requestOfChild(asked state.Asked) approval.Request {
 	}
 }
 
-// resultOfChild is how a child Run ended, as the call reads it that asked for it.
+// resultOfChild returns the result of a child Run, as the result of the call that requested it.
 func resultOfChild(agent string, c journal.Child) tool.Result {
 	if c.Run == "" {
 		return tool.Fail(fmt.Sprintf(ResultRefusedRun, agent, c.Message), AdviceAlone)

@@ -20,16 +20,16 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// DefaultTimeout bounds a call of a tool that says nothing else.
+// DefaultTimeout bounds a call of a tool that sets no timeout.
 const DefaultTimeout = 2 * time.Minute
 
-// Execute brings each of the calls to its result. Those that may run side by
-// side do; those that end the session come last, one by one. An error means that
-// the session cannot go on; calls that were not begun are then left open.
+// Execute brings each of the calls to its result, in parallel where the tools allow it. Calls that end the session come
+// last, one after the other. An error means that the session cannot continue; calls that were not begun are then left
+// open.
 func (r *Runner) Execute(ctx context.Context, open []step.Call) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	// The first failure counts, though the context may have ended before it.
+	// The first failure counts, even if the context ended before it.
 	var failed atomic.Pointer[error]
 	fail := func(err error) {
 		failed.CompareAndSwap(nil, &err)
@@ -48,9 +48,8 @@ func (r *Runner) Execute(ctx context.Context, open []step.Call) error {
 	return Failure(ctx)
 }
 
-// Failure is the error that cancelled the turn from within, or that makes the
-// rest of the session pointless. An interruption or a used-up duration is
-// neither: next decides about those.
+// Failure returns the error that cancelled the turn from within, or that makes the rest of the session pointless. An
+// interruption and the end of limits.duration are neither: next decides about them.
 func Failure(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil
@@ -62,7 +61,7 @@ func Failure(ctx context.Context) error {
 	return cause
 }
 
-// plan turns open calls into toolCalls, in their order, those that end the session apart.
+// plan turns open calls into toolCalls, in their order. Calls that end the session are separate.
 func (r *Runner) plan(open []step.Call) (calls, endings []*toolCall) {
 	st := r.read()
 	last := st.Steps[len(st.Steps)-1]
@@ -88,7 +87,7 @@ func (r *Runner) plan(open []step.Call) (calls, endings []*toolCall) {
 	return calls, endings
 }
 
-// reserve makes sure that no more calls are made than may be.
+// reserve reserves the call in the meter, or refuses it because a limit allows no more.
 func (r *Runner) reserve(t *toolCall) {
 	if t.refusal != nil {
 		return
@@ -107,7 +106,7 @@ func contains(calls []step.Call, id string) bool {
 	return false
 }
 
-// prepare finds the tool of a call and holds its arguments to the schema.
+// prepare finds the tool of a call and checks its arguments against the schema.
 func (r *Runner) prepare(turn step.Step, c step.Call) *toolCall {
 	t := &toolCall{runner: r, call: c, session: &toolSession{runner: r, call: c}}
 	switch turn.Finish {
@@ -131,8 +130,8 @@ func (r *Runner) prepare(turn step.Step, c step.Call) *toolCall {
 	return t
 }
 
-// check returns why a tool cannot be called with arguments; nil: it can. Arguments that a policy,
-// a user, a hook and the tool may each read in another way are refused for every tool.
+// check returns why a tool cannot be called with these arguments, or nil. Arguments that a policy, a user, a hook and
+// the tool could read differently are refused for every tool.
 func (r *Runner) check(name string, args json.RawMessage) *tool.Error {
 	if wrong := r.options.Tools.Check(name, args); wrong != nil {
 		return wrong
@@ -143,8 +142,7 @@ func (r *Runner) check(name string, args json.RawMessage) *tool.Error {
 	return nil
 }
 
-// warnOfUnvalidated warns once if the arguments of a tool are not validated: its server then has
-// to refuse what it does not take.
+// warnOfUnvalidated warns once if the arguments of a tool are not validated: its server must then refuse wrong ones.
 func (r *Runner) warnOfUnvalidated(t tool.Tool, call string) {
 	box, ok := r.options.Tools.(interface{ TakeUnvalidated(name string) string })
 	if !ok {
@@ -162,8 +160,8 @@ func (r *Runner) warnOfUnvalidated(t tool.Tool, call string) {
 	r.records.Emit(text, events.Warning{Text: text, Step: step.SeqOf(call)})
 }
 
-// executeAll starts calls in call order, as many at once as the Agent allows,
-// each behind the earlier ones that it must not run beside.
+// executeAll starts calls in order, as many in parallel as the Agent allows. Each waits for the earlier calls that it
+// must not overlap with.
 func (r *Runner) executeAll(ctx context.Context, calls []*toolCall, fail func(error)) {
 	if len(calls) == 1 {
 		runRecovering(ctx, calls[0], fail)
@@ -186,7 +184,7 @@ func (r *Runner) executeAll(ctx context.Context, calls []*toolCall, fail func(er
 	all.Wait()
 }
 
-// waitForEarlier waits for the earlier calls that a call must not run beside.
+// waitForEarlier waits for the earlier calls that a call must not overlap with.
 func waitForEarlier(earlier []*toolCall, t *toolCall, apart func(a, b *toolCall) bool) {
 	for _, e := range earlier {
 		if apart(e, t) {
@@ -201,12 +199,12 @@ func runRecovering(ctx context.Context, t *toolCall, fail func(error)) {
 	t.run(ctx, fail)
 }
 
-// isAlone says whether one of two calls of one turn runs beside no other.
+// isAlone reports whether one of two calls of a turn must not overlap with any other.
 func isAlone(a, b *toolCall) bool {
 	return a.refusal == nil && b.refusal == nil && (a.tool.Concurrency == tool.Sequential || b.tool.Concurrency == tool.Sequential)
 }
 
-// mustNotOverlap says whether two calls of one turn must not run at once.
+// mustNotOverlap reports whether two calls of a turn must not run at the same time.
 func mustNotOverlap(a, b *toolCall) bool {
 	if a.refusal != nil || b.refusal != nil {
 		return false
@@ -220,7 +218,7 @@ func mustNotOverlap(a, b *toolCall) bool {
 	return false
 }
 
-// mayTouch says whether a call may touch a path that another one names.
+// mayTouch reports whether a call may access a path that another call names.
 func mayTouch(a, b *toolCall) bool {
 	p, q := a.path, b.path
 	if p == "" {
@@ -243,13 +241,13 @@ func pathOf(args json.RawMessage) string {
 // A CrashError is a panic of the runner itself.
 type CrashError struct {
 	value any
-	// Stack is where it crashed.
+	// Stack is the stack trace of the panic.
 	Stack []byte
 }
 
 func (c *CrashError) Error() string { return fmt.Sprintf("the runner crashed: %v", c.value) }
 
-// Recover tells of a panic as an error, where it is deferred.
+// Recover passes on a panic as an error. It must be deferred.
 func Recover(tell func(error)) {
 	if p := recover(); p != nil {
 		tell(&CrashError{value: p, Stack: debug.Stack()})

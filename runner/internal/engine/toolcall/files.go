@@ -14,13 +14,13 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// Allows reports whether policies let a call be made without a person.
+// Allows reports whether policies let a call be made without asking a user.
 type Allows func(ctx context.Context, name string, args json.RawMessage) bool
 
 // maxFileName bounds the name of a file, in bytes.
 const maxFileName = 512
 
-// show keeps files and returns the parts that show them, and a line for each that is not shown.
+// show stores files and returns the parts that show them, and one line for each file that is not shown.
 func (c *Config) show(files []tool.File) (parts []step.Part, lines []string) {
 	for i, f := range files {
 		if i == model.MaxFiles {
@@ -36,8 +36,8 @@ func (c *Config) show(files []tool.File) (parts []step.Part, lines []string) {
 	return parts, lines
 }
 
-// ShowPath returns the part that shows a file below the workspace that a user names, or a line that
-// says why it is not shown.
+// ShowPath returns the part that shows a file of the workspace that a user attached, or a line that explains why it is
+// not shown.
 func (r *Runner) ShowPath(ctx context.Context, path string) step.Part {
 	part, err := r.LoadPath(ctx, path)
 	if err != nil {
@@ -47,8 +47,8 @@ func (r *Runner) ShowPath(ctx context.Context, path string) step.Part {
 	return part
 }
 
-// LoadPath returns the part that shows a file below the workspace that a user names, if the
-// policies let the agent read it.
+// LoadPath returns the part that shows a file of the workspace that a user attached, if the policies let the agent read
+// it.
 func (r *Runner) LoadPath(ctx context.Context, path string) (step.Part, error) {
 	if r.config.LoadFile == nil {
 		return step.Part{}, errors.New("there is no workspace")
@@ -60,7 +60,7 @@ func (r *Runner) LoadPath(ctx context.Context, path string) (step.Part, error) {
 	return r.config.attach(file)
 }
 
-// attach keeps a file and returns the part that shows it.
+// attach stores a file and returns the part that shows it.
 func (c *Config) attach(f tool.File) (step.Part, error) {
 	if c.Attach == nil {
 		return step.Part{}, errors.New("this runner shows none")
@@ -68,12 +68,12 @@ func (c *Config) attach(f tool.File) (step.Part, error) {
 	return c.Attach(c.fileName(f.Name), f.Data)
 }
 
-// fileName is the name of a file as the model and the log have it: one bounded line without secrets.
+// fileName returns the name of a file for the model and the log: one bounded line without secrets.
 func (c *Config) fileName(name string) string {
 	return redact.Printable(strings.Map(withoutBreaks, task.Cut(c.Redact.String(name), maxFileName)))
 }
 
-// withoutBreaks keeps a name in its line.
+// withoutBreaks replaces characters that would break the line of a name.
 func withoutBreaks(r rune) rune {
 	if r == '\n' || r == '\t' {
 		return ' '

@@ -7,11 +7,11 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// MaxCaptured bounds the end of the output of an interrupted call that its result has.
+// MaxCaptured bounds how much of the end of an interrupted call's output its result has.
 const MaxCaptured = 16 << 10
 
-// SettleLost gives a result to each call that was begun, was never answered
-// and must not be repeated. The others stay open and run again.
+// SettleLost gives a result to each call that was begun, has no result and must not be repeated. Other calls stay open
+// and run again.
 func (r *Runner) SettleLost(st state.Session) error {
 	return r.settleOpen(st, func(call string) bool {
 		intent, begun := st.Intents[call]
@@ -19,8 +19,8 @@ func (r *Runner) SettleLost(st state.Session) error {
 	})
 }
 
-// settleBelow gives a result to each open call of the sessions below a call that gets its
-// own result: nothing resumes those sessions then.
+// settleBelow gives a result to each open call of the sessions below a call that is about to get its own result:
+// nothing resumes those sessions after that.
 func (r *Runner) settleBelow(call string) error {
 	for _, name := range r.sessionsBelow(call) {
 		below := r.session.Below(name)
@@ -31,7 +31,7 @@ func (r *Runner) settleBelow(call string) error {
 	return nil
 }
 
-// settleOpen gives the result of a lost call to those open calls that are lost.
+// settleOpen gives the open calls that are lost the result of a lost call.
 func (r *Runner) settleOpen(st state.Session, isLost func(call string) bool) error {
 	open := st.Open() // the last result closes the turn, and with it what is known of it
 	if len(open) == 0 {
@@ -56,7 +56,7 @@ func (r *Runner) sessionsBelow(call string) (open []string) {
 	return open
 }
 
-// repeatable says whether a call of this class that was cut may run again.
+// repeatable reports whether an interrupted call of this effect class may run again.
 func repeatable(e tool.Effect) bool {
 	switch e {
 	case tool.ReadOnly, tool.Idempotent, tool.Resumable:
@@ -67,7 +67,7 @@ func repeatable(e tool.Effect) bool {
 	return false
 }
 
-// interruptedResult is the result of a call that was cut, with what it had put out.
+// interruptedResult returns the result of an interrupted call, with its output up to then.
 func (r *Runner) interruptedResult(message, call string) tool.Result {
 	if r.config.Captured == nil {
 		return tool.Fail(message)

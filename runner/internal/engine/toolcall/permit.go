@@ -20,17 +20,16 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// A Policy decides on a call before it is made, on its final arguments; by is
-// where in the tree of agents the call is made. It must answer the same for the
-// same call.
+// A Policy decides about a call before it is made, by its final arguments. by is the position in the tree of agents
+// where the call is made. Equal calls must get equal answers.
 type Policy interface {
 	Decide(ctx context.Context, c step.Call, by step.Scope) PolicyResult
 }
 
-// Answer is what a Policy says of a call.
+// Answer is the decision of a Policy about a call.
 type Answer string
 
-// The answers of a Policy. Whatever is none of them asks.
+// The answers of a Policy. Any other value counts as Ask.
 const (
 	Allow Answer = "Allow" // it is made
 	Deny  Answer = "Deny"  // it is not made; the model reads why
@@ -40,22 +39,21 @@ const (
 // A PolicyResult is what a Policy decides about a call, and why.
 type PolicyResult struct {
 	Answer Answer
-	// Rule names the rule that decided, Reason is what people and the model are told.
+	// Rule names the rule that decided. Reason is for users and the model.
 	Rule, Reason string
-	// Approvers are the users who may decide where it asks.
+	// Approvers are the users who may decide if the answer is Ask.
 	Approvers task.Approvers
-	// Once says that it asks about this one call and no others like it: what people
-	// approve is never good for the rest of the Run.
+	// Once reports that an approval can be for this one call only, never for the rest of the Run.
 	Once bool
 }
 
-// The policies of a session are its own and those of the sessions above it.
+// policies are the policy of a session and those of the sessions above it.
 type policies struct {
 	state   *state.Store
 	options *Options
 }
 
-// above are those of the session above; nil: there is none.
+// above returns the policies of the session above, or nil.
 func (p *policies) above() *policies {
 	if p.options.Parent == nil {
 		return nil
@@ -73,11 +71,10 @@ func (p *policies) exist() bool {
 	return false
 }
 
-// evaluate has the session's own policy and that of each agent above it decide on a
-// call. All must allow it: one that denies wins over one that asks. What people
-// approved already, for this call or for the rest of the Run, does not ask again.
-// Of several that ask the first is what people are shown; they decide for all,
-// as far as the approvers are the same. A rule with other approvers asks in its turn.
+// evaluate asks the session's own policy and the policy of each agent above it about a call. All must allow it, and
+// Deny overrides Ask. A call that users approved already, alone or for the rest of the Run, does not ask again. If
+// several policies ask, users see the first question, and one approval counts for all policies with the same approvers.
+// Policies with other approvers ask afterwards.
 func (p *policies) evaluate(ctx context.Context, c step.Call, sum string) (PolicyResult, journal.Source) {
 	strictest, source := PolicyResult{Answer: Allow}, journal.Source{}
 	for at := p; at != nil; at = at.above() {
@@ -100,15 +97,13 @@ func (p *policies) evaluate(ctx context.Context, c step.Call, sum string) (Polic
 	return strictest, source
 }
 
-// isReleased reports whether all that a rule asks about was approved for the rest of the
-// Run.
+// isReleased reports whether a user approved every call that a rule asks about, for the rest of the Run.
 func (p *policies) isReleased(from journal.Source) (released bool) {
 	p.state.View(func(now *state.Run) { released = now.Released(from) })
 	return released
 }
 
-// isApproved says whether people approved a call already who may decide for a rule
-// with these approvers.
+// isApproved reports whether a call was already approved by a user who may decide for a rule with these approvers.
 func (p *policies) isApproved(call, sum string, by task.Approvers) (approved bool) {
 	p.state.ViewSession(p.options.Name, func(now *state.Session) {
 		approved = slices.ContainsFunc(now.Requests[call], func(q state.Asked) bool {
@@ -119,7 +114,7 @@ func (p *policies) isApproved(call, sum string, by task.Approvers) (approved boo
 	return approved
 }
 
-// allows says whether they let a call be made without a person.
+// allows reports whether the policies let a call be made without asking a user.
 func (p *policies) allows(ctx context.Context, name string, args json.RawMessage) bool {
 	if !p.exist() {
 		return true
@@ -128,9 +123,8 @@ func (p *policies) allows(ctx context.Context, name string, args json.RawMessage
 	return v.Answer == Allow
 }
 
-// permit returns once the call may be made, with the digest of what may be, or
-// why it may not. What a user approves is what runs: the digest is compared
-// once more right before the call.
+// permit waits until the policies or a user allow the call. It returns the digest of the allowed call, or a refusal.
+// The digest is compared again directly before the call, so that exactly what was approved runs.
 func (t *toolCall) permit(ctx context.Context, c *tool.Call) (sum string, refused *tool.Error, err error) {
 	r := t.runner
 	if t.ends() || !r.policies.exist() { // a Run can always end
@@ -163,16 +157,14 @@ func (t *toolCall) permit(ctx context.Context, c *tool.Call) (sum string, refuse
 // digest identifies a call to approvers.
 func (t *toolCall) digest(c *tool.Call) string { return t.runner.config.Digest(t.call.Name, c.Args) }
 
-// wasAllowed says whether the call was begun in an earlier attempt as it is now: it
-// was allowed then. That is good for one time.
+// wasAllowed reports whether an earlier attempt began the same call, which was allowed then. This counts once.
 func (t *toolCall) wasAllowed(sum string) bool {
 	was := t.intent
 	t.intent = nil
 	return was != nil && t.runner.config.Digest(was.Name, was.Args) == sum
 }
 
-// awaitApproval waits for a person to approve; nil: they did, or what they said makes
-// the policy worth asking again.
+// awaitApproval waits for a Decision. It returns nil if the call was approved, or if the policies must decide again.
 func (t *toolCall) awaitApproval(ctx context.Context, q *approval.Request) (*tool.Error, error) {
 	r := t.runner
 	d, decided := r.decision(q.ID)
@@ -203,7 +195,7 @@ func approversOf(q journal.Request) task.Approvers {
 	return task.Approvers{Groups: q.Groups, Users: q.Users}
 }
 
-// requestOfCall is what a person is asked about a call, as it is shown.
+// requestOfCall returns the request for approval of a call, as the status shows it.
 func (t *toolCall) requestOfCall(c step.Call, sum string, v PolicyResult, from journal.Source) (*approval.Request, error) {
 	r := t.runner
 	want := journal.Request{CallID: c.ID, Digest: sum, Groups: v.Approvers.Groups, Users: v.Approvers.Users, Source: from}
@@ -227,8 +219,8 @@ func (t *toolCall) requestOfCall(c step.Call, sum string, v PolicyResult, from j
 	}, nil
 }
 
-// ensureRequest returns the request that was already made for a call, or records a new
-// one. A request that was used up is not made again, so its id belongs to one decision.
+// ensureRequest returns the request that was already made for a call, or records a new one. A request whose Decision
+// was used is not made again, so that its id belongs to one Decision.
 func (r *Runner) ensureRequest(want journal.Request) (state.Asked, error) {
 	free, known := r.findRequest(want)
 	if known != nil {
@@ -245,8 +237,8 @@ func (r *Runner) ensureRequest(want journal.Request) (state.Asked, error) {
 	return *known, nil
 }
 
-// findRequest returns the request that was already made for a call; nil: there is none,
-// and free is the id for one.
+// findRequest returns the request that was already made for a call. If there is none it returns nil, and in free an id
+// for a new one.
 func (r *Runner) findRequest(want journal.Request) (free string, known *state.Asked) {
 	r.config.State.ViewSession(r.options.Name, func(now *state.Session) {
 		requests := now.Requests[want.CallID]
@@ -260,18 +252,18 @@ func (r *Runner) findRequest(want journal.Request) (free string, known *state.As
 	return free, known
 }
 
-// decision is what a person decided on a request, if they did.
+// decision returns the Decision on a request, if there is one.
 func (r *Runner) decision(request string) (d journal.Decision, decided bool) {
 	r.config.State.ViewSession(r.options.Name, func(now *state.Session) { d, decided = now.Answers[request] })
 	return d, decided
 }
 
-// approves says whether a decision lets the call of that digest be made.
+// approves reports whether a Decision allows the call with a digest.
 func approves(d journal.Decision, sum string) bool {
 	return d.Type == task.DecisionApprove && d.Digest == sum
 }
 
-// deniedByPolicy is what the model reads of a call that the policy denies.
+// deniedByPolicy returns what the model reads about a call that the policy denies.
 func deniedByPolicy(v PolicyResult) *tool.Error {
 	if v.Rule == "" {
 		return deniedError(withReason(ResultForbidden, v.Reason))
@@ -290,18 +282,17 @@ func withReason(what, why string) string {
 	return what + ": " + why
 }
 
-// canonicalTimeout bounds how long a tool may take to make the arguments of a
-// call canonical: a file system may hang.
+// canonicalTimeout bounds how long a tool may take to compute canonical arguments: a file system may hang.
 const canonicalTimeout = 30 * time.Second
 
-// What the model reads of a call whose arguments have no canonical form.
+// Texts for the model about calls whose arguments have no canonical form.
 const (
 	ResultUncanonical      = "The arguments of %s could not be checked: %v. The call was not made; try it again."
 	ResultInvalidCanonical = "The arguments of %s could not be checked: their canonical form does not fit the tool: %s"
 )
 
-// canonicalize makes the arguments of a call canonical, once, before any layer
-// sees them. The transcript keeps what the model wrote.
+// canonicalize computes the canonical arguments of a call, once, before any layer sees them. The transcript keeps what
+// the model wrote.
 func (t *toolCall) canonicalize(ctx context.Context) {
 	if t.refusal != nil || t.args != nil {
 		return
@@ -317,10 +308,9 @@ func (t *toolCall) canonicalize(ctx context.Context) {
 	t.args = args
 }
 
-// canonical is the canonical form of arguments that fit the tool. Arguments that
-// were judged in an earlier attempt keep the form that was judged then, though
-// they would resolve to something else by now: the tool refuses that form if it
-// is no longer canonical.
+// canonical returns the canonical form of valid arguments. If a policy decided about the arguments in an earlier
+// attempt, it returns the form from then, even if paths resolve differently now: the tool refuses that form if it is no
+// longer canonical.
 func (t *toolCall) canonical(ctx context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
 	if t.tool.Canonicalize == nil {
 		return args, nil
@@ -341,14 +331,13 @@ func (t *toolCall) canonical(ctx context.Context, args json.RawMessage) (json.Ra
 	return made, nil
 }
 
-// recordedArgs is the canonical form with which a call was judged or begun already.
+// recordedArgs returns the canonical form with which a call was already decided about or begun.
 func (r *Runner) recordedArgs(call, written string) (args json.RawMessage, known bool) {
 	r.config.State.ViewSession(r.options.Name, func(now *state.Session) { args, known = now.Canonical(call, written) })
 	return args, known
 }
 
-// resolve asks the tool for the canonical form, for no longer than it may take.
-// A panic in the tool refuses the call.
+// resolve asks the tool for the canonical form, for at most canonicalTimeout. A panic in the tool refuses the call.
 func (t *toolCall) resolve(ctx context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, canonicalTimeout, errTimeout)
 	defer cancel()

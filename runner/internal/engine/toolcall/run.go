@@ -17,19 +17,18 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// CancelTimeout is how long a cancelled call may take to return. After that its
-// result is recorded without it.
+// CancelTimeout is how long a cancelled call may take to return. After that a result is recorded without it.
 const CancelTimeout = 2 * time.Second
 
 var errTimeout = errors.New("the call took too long")
 
-// An outcome is what came of calling a tool.
+// An outcome is the result of calling a tool.
 type outcome struct {
 	result tool.Result
 	err    error
 }
 
-// timeout is how long the call may take; false: as long as it likes.
+// timeout returns how long the call may take; false: it is not bounded.
 func (t *toolCall) timeout() (time.Duration, bool) {
 	switch {
 	case t.tool.Timeout == tool.Unbounded:
@@ -40,7 +39,7 @@ func (t *toolCall) timeout() (time.Duration, bool) {
 	return DefaultTimeout, true
 }
 
-// runTool calls the tool, behind the record that it is about to happen.
+// runTool calls the tool, after recording that the call begins.
 func (t *toolCall) runTool(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	r := t.runner
 	err := r.records.Record(journal.Record{Kind: journal.KindIntent, Intent: &journal.Intent{
@@ -59,7 +58,7 @@ func (t *toolCall) runTool(ctx context.Context, c *tool.Call) (tool.Result, erro
 	return res, nil
 }
 
-// reached says whether a call reached the endpoint of its tool; nil: there is none.
+// reached returns the endpoint of the tool, with the error if the call could not reach it; nil: the tool has no endpoint.
 func (t *toolCall) reached(res tool.Result) *journal.Remote {
 	at := t.tool.Internal.Facts().Endpoint
 	if at.Name == "" {
@@ -72,8 +71,7 @@ func (t *toolCall) reached(res tool.Result) *journal.Remote {
 	return remote
 }
 
-// runBounded calls the tool, for no longer than it may take. A tool that does not
-// come back is left behind.
+// runBounded calls the tool with its timeout. It does not wait for a tool that does not return.
 func (t *toolCall) runBounded(ctx context.Context, c *tool.Call) (tool.Result, error) {
 	if limit, bounded := t.timeout(); bounded {
 		var cancel context.CancelFunc
@@ -121,9 +119,8 @@ func isFatal(err error) bool {
 	return is
 }
 
-// A callSession is the session of one call. It keeps the error with which the session
-// failed, for example because the disk of the journal is full: that ends the Run even if
-// the tool returns another error.
+// A callSession is the session of one call. It keeps the first error of the session, for example that the disk of the
+// journal is full. That error ends the Run, whatever the tool returns.
 type callSession struct {
 	tool.Session
 
@@ -145,7 +142,7 @@ func (s *callSession) Ask(ctx context.Context, q tool.Question) (tool.Answer, er
 	return a, err
 }
 
-// keepError keeps the first error, unless the tool itself ended the context.
+// keepError keeps the first error, unless the context had ended: then the error is the tool's own doing.
 func (s *callSession) keepError(ctx context.Context, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,8 +157,8 @@ func (s *callSession) failed() error {
 	return s.err
 }
 
-// awaitCancelled waits a little for a call that was cancelled, and to its end for one
-// that is in another session: that one ends by itself, and has things to record.
+// awaitCancelled waits at most CancelTimeout for a cancelled call. A call that has opened another session is awaited
+// without a bound: that session ends by itself, and still records.
 func (t *toolCall) awaitCancelled(ctx context.Context, done <-chan outcome) outcome {
 	select {
 	case a := <-done:
@@ -174,7 +171,7 @@ func (t *toolCall) awaitCancelled(ctx context.Context, done <-chan outcome) outc
 	return outcome{err: context.Cause(ctx)}
 }
 
-// runRecovering calls the tool; a panic in it is a result like any failure.
+// runRecovering calls the tool. A panic in the tool becomes a result.
 func (t *toolCall) runRecovering(ctx context.Context, c *tool.Call) (a outcome) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -189,14 +186,13 @@ func (t *toolCall) runRecovering(ctx context.Context, c *tool.Call) (a outcome) 
 	return outcome{result: res, err: err}
 }
 
-// emitOutput passes on what a call shows while it runs.
+// emitOutput emits the output of a running call.
 func (t *toolCall) emitOutput(text string) {
 	t.runner.records.Emit("", events.CallOutput{ID: t.call.ID, Text: text})
 }
 
-// resultOfCancelled is the result of a call that was cancelled while it ran. Where another
-// attempt has taken over there is none to give, and what is resumed where it
-// stood waits for the next one.
+// resultOfCancelled returns the result of a call that was cancelled while it ran. If another attempt has taken over,
+// the error is returned and there is no result. A call that can be resumed stays open for the next attempt.
 func (t *toolCall) resultOfCancelled(cause error) (tool.Result, error) {
 	if errors.Is(cause, errTimeout) {
 		limit, _ := t.timeout()
@@ -214,7 +210,7 @@ func (t *toolCall) resultOfCancelled(cause error) (tool.Result, error) {
 	return t.runner.interruptedResult(ResultShutdown, t.call.ID), nil
 }
 
-// endsRecording says whether an end leaves nothing more to be recorded.
+// endsRecording reports whether nothing may be recorded after an end.
 func endsRecording(end *task.EndError) bool {
 	return end.Reason != task.ReasonInterrupted && end.Reason != task.ReasonDurationLimit
 }

@@ -1,11 +1,9 @@
-// Package toolcall runs the tool calls of a session, each to its one result.
+// Package toolcall runs the tool calls of a session, each to exactly one result.
 //
-// Execute plans the calls of a turn (execute.go): which run side by side, which
-// behind others. A call is run to its result (call.go): its arguments become
-// canonical (canonical.go), the layers around it see it, then what they made of it
-// must be permitted (permit.go), and is recorded before the tool is called (run.go).
-// A tool may ask a person (session.go), have another agent work or have a child Run
-// (delegate.go). What an earlier runner left without a result is settled when the
+// Execute plans the calls of a turn (execute.go): which run in parallel, and which wait for others. The steps of a call
+// (call.go): its arguments become canonical, the layers around it may change them, the policies or a user must allow
+// the result (permit.go), and it is recorded before the tool is called (run.go). A tool may ask a user, and delegate to
+// another agent or to a child Run (delegate.go). Calls that an earlier runner left without a result get one when the
 // session is resumed (lost.go).
 package toolcall
 
@@ -34,39 +32,37 @@ type Toolbox interface {
 	Specs() []step.Tool
 	// Find returns the tool of that name.
 	Find(name string) (tool.Tool, bool)
-	// Read makes the arguments that a model wrote for a tool valid JSON: what it
-	// meant, or else what it wrote as a JSON string.
+	// Read repairs the arguments that a model wrote for a tool. Text that cannot be repaired becomes a JSON string.
 	Read(name, raw string) json.RawMessage
-	// Check holds arguments to the tool's schema; nil means they fit.
+	// Check validates arguments against the tool's schema; nil means they are valid.
 	Check(name string, args json.RawMessage) *tool.Error
 }
 
-// A Session is whose calls are run.
+// A Session is the session whose calls a Runner runs.
 type Session interface {
-	// SafePoint returns once something new may begin, or why nothing may.
+	// SafePoint returns when something new may begin, or an error that says why nothing may.
 	SafePoint(ctx context.Context) error
-	// Delegate has another agent work in a session below, for a call. An error ends
-	// the Run, or leaves the call open.
+	// Delegate has another agent work in a session below this one, for a call. An error ends the Run, or leaves the
+	// call open.
 	Delegate(ctx context.Context, d tool.Delegation) (tool.Result, error)
-	// Below is the runner of a session below, to which nothing goes back.
+	// Below returns the runner of a session below, which is not resumed any more.
 	Below(name string) *Runner
 	Status
 }
 
-// Records are where the results of calls go.
+// Records record the results of calls.
 type Records interface {
 	approval.Session
-	// Account is what the calls are counted into.
+	// Account counts the calls.
 	Account() *meter.Account
 }
 
-// A Status shows what calls do.
+// A Status shows calls in the status of the Run.
 type Status interface {
-	// BeginEffects returns once the operator knows that the work can no longer simply
-	// be done again.
+	// BeginEffects returns after the operator has recorded that effects begin: the work can no longer be repeated
+	// safely.
 	BeginEffects(ctx context.Context) error
-	// ShowStarted shows a call that is about to run, ShowFinished one that has its
-	// result, in a line.
+	// ShowStarted shows a call that is about to run, ShowFinished the result of a call, as one line.
 	ShowStarted(call step.Call, args json.RawMessage)
 	ShowFinished(call step.Call, result step.Step, line string)
 	// ShowDenied shows a call that was denied, before ShowFinished.
@@ -81,19 +77,18 @@ type Config struct {
 	Signals  signals.Source
 	Redact   *redact.Redactor
 	Now      func() time.Time
-	// CanAsk says that there are approvers, CanStartRuns that an operator creates
-	// child Runs.
+	// CanAsk reports whether approvers exist, CanStartRuns whether an operator creates child Runs.
 	CanAsk, CanStartRuns bool
-	// Digest is what approvers know a call by.
+	// Digest identifies a call to approvers.
 	Digest func(tool string, args json.RawMessage) string
-	// LoadFile reads a file below the workspace that a user names, if allows lets the agent read
-	// it; nil: there is no workspace.
+	// LoadFile reads a file of the workspace that a user attached, if allows lets the agent read it; nil: there is no
+	// workspace.
 	LoadFile func(ctx context.Context, path string, allows Allows) (tool.File, error)
-	// Attach keeps an image or a document and returns the part that shows it; nil: none is shown.
+	// Attach stores an image or a document and returns the part that shows it; nil: files are not shown.
 	Attach func(name string, data []byte) (step.Part, error)
-	// Offload puts a text that is too large elsewhere; nil: nowhere.
+	// Offload stores a text that is too large elsewhere; nil: no text is stored.
 	Offload func(ctx context.Context, call step.Call, text string) string
-	// Captured is what a call that was cut has put out until then; nil: unknown.
+	// Captured returns the output of an interrupted call up to the interruption; nil: it is not known.
 	Captured func(callID string) string
 }
 
@@ -134,25 +129,24 @@ func NewRunner(c *Config, s Session, to Records, o Options) *Runner {
 	return r
 }
 
-// Allows reports whether policies let a call be made without a person.
+// Allows reports whether policies let a call be made without asking a user.
 func (r *Runner) Allows(ctx context.Context, name string, args json.RawMessage) bool {
 	return r.policies.allows(ctx, name, args)
 }
 
-// read is the session as it stands.
+// read returns the current session.
 func (r *Runner) read() state.Session { return r.config.State.Session(r.options.Name) }
 
-// ended says whether a call has ended the session.
+// ended reports whether a call has ended the session.
 func (r *Runner) ended() bool { return r.read().Ending != nil }
 
-// stopped says whether the Run was asked to end.
+// stopped reports whether the Run was asked to end.
 func (r *Runner) stopped() bool {
 	now, _ := r.config.Signals.Current()
 	return now.Stopped
 }
 
-// A toolSession is what a tool may do in the session beside its work: ask, delegate,
-// and look what the policies allow.
+// A toolSession is what a tool may use of its session: questions, delegation, and what the policies allow.
 type toolSession struct {
 	runner *Runner
 	call   step.Call
@@ -160,14 +154,15 @@ type toolSession struct {
 	mu     sync.Mutex
 	active int  // how often the call is in another session, or asks a person
 	closed bool // the result of the call does not wait for it
-	// shown has the files of the answers to the questions of the call, each as a part that shows it or
-	// a line that says why it is not shown.
+	// shown has the files that users attached to answers to the call: each is a part that shows the file, or a line
+	// that explains why it is not shown.
 	shown []step.Part
 }
 
 var _ tool.Session = (*toolSession)(nil)
 
-// close ends what the call may do, and returns false where it is in another session.
+// close forbids the call to use its session. It returns false, and forbids nothing, while the call has another session
+// open.
 func (s *toolSession) close() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,8 +170,7 @@ func (s *toolSession) close() bool {
 	return s.closed
 }
 
-// enter stands before what the call does in its session beside itself. A call
-// that has its result may do nothing any more.
+// enter precedes each use of the session by the call. It fails for a call that already has its result.
 func (s *toolSession) enter(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,7 +190,7 @@ func (s *toolSession) leave() {
 	s.active--
 }
 
-// isOnlyActive says whether the call is in no other session already.
+// isOnlyActive reports whether this is the only session that the call has open.
 func (s *toolSession) isOnlyActive() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -256,7 +250,7 @@ func (s *toolSession) Ask(ctx context.Context, q tool.Question) (tool.Answer, er
 	return tool.Answer{Text: d.Value, By: d.By, Expired: !answered}, nil
 }
 
-// show shows files of the workspace with the result of the call.
+// show adds files of the workspace to the result of the call.
 func (s *toolSession) show(ctx context.Context, paths []string) {
 	for _, path := range paths {
 		part := s.runner.ShowPath(ctx, path)
@@ -266,8 +260,8 @@ func (s *toolSession) show(ctx context.Context, paths []string) {
 	}
 }
 
-// shownFiles returns the files that are shown with the result, and the lines for those that are not. A call that was not
-// made has no session, and no files.
+// shownFiles returns the files that are shown with the result, and a line for each file that is not. A call that was
+// not executed has none.
 func (s *toolSession) shownFiles() (files []step.Part, lines []string) {
 	if s == nil {
 		return nil, nil
@@ -284,7 +278,7 @@ func (s *toolSession) shownFiles() (files []step.Part, lines []string) {
 	return files, lines
 }
 
-// schemaText is the schema of the answer as users see it: whole, or not at all.
+// schemaText returns the schema of the answer for users: complete, or empty.
 func (s *toolSession) schemaText(schema json.RawMessage) string {
 	if len(schema) == 0 {
 		return ""
@@ -296,8 +290,8 @@ func (s *toolSession) schemaText(schema json.RawMessage) string {
 	return form
 }
 
-// questionID is what the question of a call is known by, and since when it is
-// asked: before it the call itself may have been approved.
+// questionID returns the id of the question of a call, and since when it is open. The call itself may have been
+// approved before.
 func (s *toolSession) questionID(call string) (id string, since time.Time) {
 	s.runner.config.State.ViewSession(s.runner.options.Name, func(now *state.Session) {
 		id, since = approval.FreeID(call, "", now.Requests[call], nil), now.Since[call] // what it is answered is its own
@@ -305,9 +299,8 @@ func (s *toolSession) questionID(call string) (id string, since time.Time) {
 	return id, since
 }
 
-// What the model reads of calls that were not made, or not to their end. The texts
-// are part of the session: a word changed here changes what a resumed session is
-// compared with.
+// Results of calls that were not made, or did not complete, for the model. The texts are part of sessions: changing a
+// word makes resumed sessions differ from what was recorded.
 const (
 	ResultCut         = "Not executed: your answer was cut at the limit of its length, so these arguments may be incomplete. Call again with shorter arguments, or do it in several calls."
 	ResultRefused     = "Not executed: the model declined to go on."
@@ -358,7 +351,7 @@ func resultUnknown(name string, known []step.Tool) string {
 	return fmt.Sprintf("Unknown tool name: '%s'. Available tools: %s", name, strings.Join(names, ", "))
 }
 
-// summarize is a call and what came of it in a line.
+// summarize returns a call and its result as one line.
 func summarize(t *toolCall, result step.Step, res tool.Result) string {
 	switch {
 	case result.IsError:
@@ -369,8 +362,7 @@ func summarize(t *toolCall, result step.Step, res tool.Result) string {
 	return task.Cut(string(t.shownArgs()), task.MaxSummary)
 }
 
-// shownArgs are the arguments that users are shown: those of the call as it was made, or
-// would have been.
+// shownArgs returns the arguments that users are shown: the ones with which the call was, or would have been, executed.
 func (t *toolCall) shownArgs() json.RawMessage {
 	switch {
 	case t.made != nil:
@@ -381,7 +373,7 @@ func (t *toolCall) shownArgs() json.RawMessage {
 	return t.call.Args
 }
 
-// FirstLine is the first line of a text, bounded.
+// FirstLine returns the first line of a text, bounded.
 func FirstLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return task.Cut(line, task.MaxSummary)

@@ -12,16 +12,15 @@ const (
 	UnknownMaxOutput = 8_000
 )
 
-// Bounds of an answer of a model whose longest one is not documented: an eighth of its window, but not
-// less and not more than this.
+// Bounds of an answer of a model without a documented maximum: an eighth of its window, within these limits.
 const (
 	leastOutput = 4_096
 	mostOutput  = 32_768
 )
 
-// Of is the context window of a model, by its name at any provider, and the most that it is asked to write
-// in one answer, in tokens. That is the longest answer that it can write, or a quarter of the window if that
-// answer fills more than half of it: there must be room to read.
+// Of returns the context window of a model, by its name at any provider, and the maximum number of tokens that one
+// answer may request. That is the model's maximum, or a quarter of the window if the maximum is more than half of the
+// window, which leaves room for input.
 func Of(model string) (window, maxOutput int64) {
 	window, maxOutput = modelfacts.Sizes(canonical(model))
 	switch {
@@ -35,8 +34,8 @@ func Of(model string) (window, maxOutput int64) {
 	return window, maxOutput
 }
 
-// canonical is a name as its maker writes it: in lower case, without who hosts it, made it or tuned it
-// ("anthropic/claude-sonnet-4.5", "us.anthropic.claude-sonnet-4-5", "ft:gpt-4o:acme").
+// canonical returns the name that a model's maker uses: in lower case, without the names of hosts, makers and
+// fine-tuners ("anthropic/claude-sonnet-4.5", "us.anthropic.claude-sonnet-4-5", "ft:gpt-4o:acme").
 func canonical(model string) string {
 	name := strings.ToLower(model)
 	name = name[strings.LastIndexByte(name, '/')+1:]

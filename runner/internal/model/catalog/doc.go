@@ -1,7 +1,4 @@
-// Package catalog knows the windows of well-known models, and what they take, for Models that do not
-// say it.
-//
-// A wrong figure does little harm: one that is too small compacts a session
-// early, one that is too large lets the provider say so. Who knows better writes
-// contextWindow and maxOutputTokens into the Model.
+// Package catalog has the windows of well-known models, and which files they accept, for Models that do not set them. A
+// wrong value does little harm: if it is too small, a session is compacted early; if it is too large, the provider
+// refuses the request. Users can set contextWindow and maxOutputTokens of the Model.
 package catalog

@@ -7,8 +7,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// Takes returns which kinds of parts a model takes. A model that the table of facts does not have is
-// sent images and documents: its provider refuses them if it takes none.
+// Takes returns a function that reports which kinds of parts a model accepts. A model that is not in the table of facts
+// is sent images and documents: its provider refuses them if it accepts none.
 func Takes(model string) func(step.PartKind) bool {
 	row, isBlind := modelfacts.TakesNoImages(strings.ReplaceAll(canonical(model), ":", "-"))
 	return func(kind step.PartKind) bool {

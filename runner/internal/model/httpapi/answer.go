@@ -21,11 +21,11 @@ const endTimeout = 5 * time.Second
 // maxExcerpt bounds the quotation of a response that is not an answer of a model, in bytes.
 const maxExcerpt = 4 << 10
 
-// An Answer is a response that may be an answer of a model.
+// An Answer is a response that may have an answer of a model.
 type Answer struct {
-	// IsDocument tells a JSON document from a stream of events.
+	// IsDocument reports that the body is a JSON document and not a stream of events.
 	IsDocument bool
-	// Response is the answer as HTTP. Its body is what Relay reads.
+	// Response is the HTTP response. Relay reads its body.
 	Response *http.Response
 
 	call   *Call
@@ -60,8 +60,7 @@ func (a *Answer) setIdleTimeout() {
 	a.body.timer.limit.Store(limit)
 }
 
-// A Decoder turns what an endpoint sends into deltas. An error ends the answer,
-// which is ErrEnd or ErrDone if it is whole.
+// A Decoder converts the events of an endpoint to deltas. An error ends the answer; ErrEnd or ErrDone: it is complete.
 type Decoder interface {
 	// Event takes one event of a stream.
 	Event(Event) error

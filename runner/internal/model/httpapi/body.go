@@ -63,7 +63,7 @@ func object(value any) (map[string]any, bool) {
 	return o, err == nil && o != nil
 }
 
-// maxCacheKey is what OpenAI accepts as a cache key.
+// maxCacheKey is the maximum length of a cache key that OpenAI accepts.
 const maxCacheKey = 64
 
 // CacheKey returns the key of a session in a form that OpenAI accepts.

@@ -13,7 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model"
 )
 
-// errCallEnded is the cause for which the end of a Call cancels its request.
+// errCallEnded is the cause with which the end of a Call cancels its request.
 var errCallEnded = errors.New("the call is over")
 
 // A Call is one call of a model: one or several requests with one timeout.
@@ -26,7 +26,7 @@ type Call struct {
 	call   context.Context // this call's, ended by a timeout
 	cancel context.CancelCauseFunc
 	stop   context.CancelFunc
-	// secrets are what authenticated the last request.
+	// secrets are the credentials of the last request.
 	secrets []string
 	answer  *Answer // to the last request; nil: none
 
@@ -136,7 +136,7 @@ func (x *Call) Broken(cause error) error {
 	return nil
 }
 
-// fellSilent reports whether the call ended because nothing more came.
+// fellSilent reports whether the call ended because no more bytes arrived.
 func (x *Call) fellSilent() bool {
 	timeout := x.timeout()
 	return timeout != nil && timeout.Field != model.TimeoutTotal
@@ -156,7 +156,7 @@ func (x *Call) Interrupted(cause error) error {
 	return &model.IncompleteError{Cause: x.Clean(cause)}
 }
 
-// timeout returns the timeout that ended the call; nil: none did.
+// timeout returns the timeout that ended the call, or nil.
 func (x *Call) timeout() *model.TimeoutError {
 	timeout, _ := errors.AsType[*model.TimeoutError](context.Cause(x.call))
 	return timeout

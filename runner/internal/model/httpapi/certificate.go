@@ -9,8 +9,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model"
 )
 
-// untrusted returns the error for a connection that fails in the same way each time, until a
-// configuration is changed; nil for any other error. An expired certificate is renewed in time.
+// untrusted returns the error for a connection that fails until a configuration is changed, or nil. An expired
+// certificate does not count, because it is renewed sooner or later.
 func (x *Call) untrusted(err error) error {
 	_, isUnknown := errors.AsType[x509.UnknownAuthorityError](err)
 	_, isOther := errors.AsType[x509.HostnameError](err)

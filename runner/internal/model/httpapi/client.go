@@ -19,8 +19,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model/provider"
 )
 
-// The defaults of FirstByte and BetweenBytes: of a hosted provider, and of a server that may
-// be the user's own, which reads a long prompt for minutes on slow hardware.
+// The defaults of FirstByte and BetweenBytes: for a hosted provider, and for a server of the user, which may take
+// minutes to read a long prompt on slow hardware.
 const (
 	IdleHosted    = 2 * time.Minute
 	IdleOwnServer = 15 * time.Minute
@@ -66,9 +66,8 @@ type Client struct {
 	http atomic.Pointer[http.Client]
 }
 
-// New returns a Client with defaults for what Options leave out. FirstByte and
-// BetweenBytes of its Timeouts are idle by default; keyHeaders are the headers of a Key, each
-// with the prefix of its value.
+// New returns a Client with defaults for missing Options. idle is the default of FirstByte and BetweenBytes. keyHeaders
+// are the headers for the Key, each with the prefix of its value.
 func New(o provider.Options, idle time.Duration, keyHeaders map[string]string) *Client {
 	o.Timeouts = withDefaults(o.Timeouts, idle)
 	if o.Sign == nil {
@@ -88,8 +87,8 @@ func (c *Client) newHTTPClient() *http.Client {
 	return httpclient.New(rt)
 }
 
-// Join is Join for the stream of one call. After a failure that is retried, the next call opens
-// a new connection: the old one may lead to the same broken server, and HTTP/2 would share it.
+// Join is Join for the stream of one call. After a failure that is retried, the next call opens a new connection: the
+// old one may lead to the same broken server, and HTTP/2 would reuse it.
 func (c *Client) Join(stream iter.Seq2[model.Delta, error]) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		used := c.http.Load()
@@ -123,9 +122,8 @@ func (c *Client) setHeaders(req *http.Request) {
 	}
 }
 
-// Parse splits the address of an endpoint into what a path is appended to,
-// without a slash at its end, and a query. An address that holds a credential
-// is refused, and quoted in no error.
+// Parse splits the address of an endpoint into a base URL, without a slash at its end, and a query. An address with a
+// credential is refused, and no error quotes it.
 func Parse(address string) (base, query string, err error) {
 	if address == "" {
 		return "", "", errors.New("the endpoint is empty: write one such as http://ollama:11434/v1")

@@ -12,12 +12,9 @@ import (
 // maxReason bounds a finish reason in messages and in the journal, in bytes.
 const maxReason = 64
 
-// An Ending collects how an answer ends. It is the one place that decides whether an answer
-// is whole, for both APIs.
-//
-// Some servers write a finish reason into every chunk. So a reason counts as the last one
-// only if it stands alone, and no output came with a reason or after one. Any other is
-// believed when the stream ends.
+// An Ending determines how an answer ends. It is the only place that decides whether an answer is complete, for both
+// APIs. Some servers write a finish reason into every chunk. So a reason counts as the last one only if it is the only
+// one, and no output came with it or after it. Any other reason is accepted when the stream ends.
 type Ending struct {
 	reason  string
 	meaning FinishMeaning
@@ -26,13 +23,12 @@ type Ending struct {
 	last    bool
 }
 
-// A Piece is what one chunk or event says of the end.
+// A Piece has the facts of one chunk or event about the end.
 type Piece struct {
 	// Output reports whether output of any kind is in it, Visible whether text or a call
 	// came so far.
 	Output, Visible bool
-	// Reason is the finish reason; Native is what a gateway adds to it: the reason of the
-	// server behind it.
+	// Reason is the finish reason. Native is the reason of the server behind a gateway, which some gateways add.
 	Reason, Native string
 	// Dialect has the rows of the dialect.
 	Dialect []FinishReason
@@ -53,7 +49,7 @@ func (e *Ending) Add(p Piece) {
 	e.last = e.meaning.isBreak() || !e.early && isAtEnd
 }
 
-// reason returns the reason of a piece with its meaning: the native one if it says more.
+// reason returns the reason of a piece with its meaning: the native one if it is more specific.
 func (p *Piece) reason() (string, FinishMeaning) {
 	if p.Reason == "" && p.Native == "" { // all pieces but the last
 		return "", FinishUnknown
@@ -69,8 +65,8 @@ func (p *Piece) reason() (string, FinishMeaning) {
 	return p.Reason, meaning
 }
 
-// set records a reason. A break stays, whatever comes after it. An answer that the output
-// limit ended is kept despite a break after it: a retry would end at the same limit.
+// set records a reason. A broken-off answer stays one, even if another reason follows. An answer that the output limit
+// ended is kept even if an error follows: a retry would end at the same limit.
 func (e *Ending) set(reason string, meaning FinishMeaning) {
 	if e.meaning.isBreak() || e.meaning == FinishLength && meaning.isBreak() {
 		return
@@ -87,15 +83,15 @@ func (e *Ending) Came() bool { return e.reason != "" }
 // Meaning returns the meaning of the finish reason.
 func (e *Ending) Meaning() FinishMeaning { return e.meaning }
 
-// Content is what an answer holds, as far as it decides what its finish reason means.
+// Content has the facts about an answer that determine what its finish reason means.
 type Content struct {
 	HasCalls, IsRefusal bool
-	// IsTruncated reports whether there is more of it than is kept, or asked for.
+	// IsTruncated reports whether the answer has more than is kept, or than was requested.
 	IsTruncated bool
 }
 
-// Finish returns why the model stopped, or why the answer does not count. unclear is the
-// finish reason if it does not say that the answer is whole. cause is why reading ended.
+// Finish returns why the model stopped, or an error if the answer does not count. unclear is the finish reason, if that
+// does not show whether the answer is complete. cause is why reading ended.
 func (x *Call) Finish(e *Ending, c Content, cause error) (finish step.Finish, unclear string, err error) {
 	if err := x.Broken(cause); err != nil {
 		return "", "", err
@@ -137,8 +133,7 @@ func (x *Call) isBelieved(e *Ending, cause error) bool {
 	return e.visible && x.fellSilent()
 }
 
-// finish returns the finish that a meaning and the content amount to, and whether the
-// reason says that an answer with this content is whole.
+// finish returns the finish for a meaning with this content, and whether it shows that the answer is complete.
 func (c Content) finish(meaning FinishMeaning) (finish step.Finish, isClear bool) {
 	switch {
 	case meaning == FinishRefusal, c.IsRefusal && meaning.isWhole():
@@ -153,8 +148,8 @@ func (c Content) finish(meaning FinishMeaning) (finish step.Finish, isClear bool
 	return step.FinishStop, meaning == FinishStop // else the calls are missing
 }
 
-// IsComplete reports whether the usage that the provider reported is that of the whole
-// answer: there is no error, or only the finish reason is one.
+// IsComplete reports whether the reported usage covers the whole answer: there is no error, or only an error about the
+// finish reason.
 func IsComplete(cause, err error) bool {
 	_, brokenOff := errors.AsType[*model.BrokenOffError](err)
 	_, windowFull := errors.AsType[*model.ContextTooLongError](err)

@@ -18,8 +18,8 @@ import (
 // maxErrorBody bounds the body of an error response, in bytes.
 const maxErrorBody = 64 << 10
 
-// callRejected is how Groq says that its model wrote a call that does not fit its
-// schema: the next answer may. https://console.groq.com/docs/errors
+// callRejected is the code with which Groq reports that its model wrote a call that does not match its schema. The next
+// answer may match. https://console.groq.com/docs/errors
 const callRejected = "tool_use_failed"
 
 // statusOfName maps the names of errors in a stream to HTTP statuses.
@@ -37,12 +37,13 @@ var statusOfName = map[string]int{
 	modelFailed: http.StatusFailedDependency, modelStreamFailed: http.StatusFailedDependency,
 }
 
-// throttled is how services of Amazon name a rate limit. Its message may be "Too many tokens, please
-// wait before trying again.", which is not about the window.
+// throttled is the name of a rate limit in services of Amazon. Its message may be "Too many tokens, please wait before
+// trying again.", which is not about the window.
 const throttled = "throttlingexception"
 
-// modelFailed and modelStreamFailed are how Bedrock says, with HTTP 424, that a model failed and that
-// the next request may succeed. https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ResponseStream.html
+// modelFailed and modelStreamFailed are the names with which Bedrock reports, with HTTP 424, that a model failed and
+// that the next request may succeed.
+// https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ResponseStream.html
 const (
 	modelFailed       = "modelerrorexception"
 	modelStreamFailed = "modelstreamerrorexception"
@@ -51,8 +52,8 @@ const (
 // errorTypeHeader is where services of Amazon write the name of an error, before a colon and an address.
 const errorTypeHeader = "X-Amzn-Errortype"
 
-// policyFlagged is how OpenAI says, in an answer that failed, that the prompt is against its
-// usage policy. https://platform.openai.com/docs/api-reference/responses/object
+// policyFlagged is the code with which OpenAI reports, in a failed answer, that the prompt violates its usage policy.
+// https://platform.openai.com/docs/api-reference/responses/object
 const policyFlagged = "invalid_prompt"
 
 // tooLong are phrases of servers for a request that exceeds the context window.
@@ -166,17 +167,17 @@ func (r *errorReport) status() int {
 	return http.StatusInternalServerError
 }
 
-// usedUp matches what providers say, with the status of a rate limit, of an account without money.
+// usedUp matches messages about an account without money, which providers send with the status of a rate limit.
 var usedUp = pattern(`\binsufficient (account )?(balance|credits?|funds)|account.* (suspended|not active|in arrears|overdue)|please recharge`)
 
-// isUsedUp reports whether a rate limit stays until somebody pays.
+// isUsedUp reports whether a rate limit remains until the account is paid.
 func (r *errorReport) isUsedUp() bool {
 	return r.has("insufficient_quota", "exceeded_current_quota_error", "insufficient_balance", "billing_not_active", "billing_hard_limit_reached") ||
 		usedUp().MatchString(strings.ToLower(r.message))
 }
 
-// isTooLong reports whether the request did not fit the window. Azure says so
-// with 429, llama.cpp with 500, Groq with 413 alone.
+// isTooLong reports whether the request did not fit the window. Azure uses status 429 for that, llama.cpp 500, and Groq
+// 413 without a message.
 func (r *errorReport) isTooLong(status int) bool {
 	switch {
 	case r.has(throttled):
@@ -198,8 +199,7 @@ func (r *errorReport) isTooLong(status int) bool {
 	return false
 }
 
-// window returns the context window in a message of Anthropic or Perplexity; 0 if there is
-// none.
+// window returns the context window in a message of Anthropic or Perplexity; 0: there is none.
 func window(message string) int64 {
 	_, after, found := strings.Cut(message, " tokens > ")
 	if !found {
@@ -323,8 +323,8 @@ const maxMessage = 1 << 10
 // minPart is the shortest piece of a key that is worth hiding.
 const minPart = 4
 
-// printable returns text of the endpoint as it may be shown: without secrets, which
-// endpoints like to quote, without control characters, bounded.
+// printable returns text of the endpoint for messages: without secrets, which endpoints may quote, without control
+// characters, and bounded.
 func (x *Call) printable(text string) string {
 	text = strings.ToValidUTF8(text, "�")
 	for _, secret := range x.secrets {

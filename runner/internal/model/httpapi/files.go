@@ -14,7 +14,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// FileLimits are what a provider takes of images and documents, beside what holds for all of them.
+// FileLimits are a provider's own limits of images and documents, in addition to the general ones.
 type FileLimits struct {
 	// Files is how many a request may have; 0: model.MaxFiles.
 	Files int
@@ -30,8 +30,8 @@ const (
 	whyTooLarge = "not shown, because its model provider takes at most %d pixels in width and height. Scale it down, or cut out what matters"
 )
 
-// A Conversation is the session of a request as it is sent: a line stands for each image and document
-// that is not.
+// A Conversation is the session of a request as it is sent: a line of text replaces each image and document that is not
+// sent.
 type Conversation struct {
 	Steps []step.Step
 	// data holds the files that are sent, in base64.
@@ -46,8 +46,7 @@ func (c *Conversation) DataURL(f *step.File) string {
 	return "data:" + f.MediaType + ";base64," + c.data[f.Digest]
 }
 
-// conversationOf reads the files of a request, apart from those of the refused steps and those above
-// the limits.
+// conversationOf reads the files of a request, except those in refused steps and those beyond the limits.
 func conversationOf(req *model.Request, refused map[int64]bool, limits FileLimits) *Conversation {
 	c := &Conversation{Steps: limits.apply(req.Steps, refused), data: map[string]string{}}
 	for i, s := range c.Steps {
@@ -61,8 +60,8 @@ func conversationOf(req *model.Request, refused map[int64]bool, limits FileLimit
 	return c
 }
 
-// apply returns steps with a line in place of each file that is not sent because of the limits, or
-// because its step was refused.
+// apply returns steps with a line of text instead of each file that is not sent, because of the limits or because its
+// step was refused.
 func (l FileLimits) apply(steps []step.Step, refused map[int64]bool) []step.Step {
 	steps = slices.Clone(steps)
 	for i, s := range steps {
@@ -92,10 +91,10 @@ func (l FileLimits) apply(steps []step.Step, refused map[int64]bool) []step.Step
 // files is how many files a request may have.
 func (l FileLimits) files() int { return cmp.Or(l.Files, model.MaxFiles) }
 
-// surplus returns how many of the oldest files are left out, so that the others are within the bounds.
-// Of files that a request had before, it is a group at a time, of half of each bound: with one for each
-// new file, the beginning of every request would be another, which no prompt cache has. Of files that
-// came since the last answer it is as few as possible.
+// surplus returns how many of the oldest files are left out to keep the rest within the bounds. Files that an earlier
+// request had are left out in groups of half of each bound: leaving out one for each new file would change the
+// beginning of every request, which no prompt cache has. Of the files since the last answer, as few as possible are
+// left out.
 func surplus(steps []step.Step, most int) (skip int) {
 	var files []*step.File
 	var size int64 // of those that are not left out
@@ -129,7 +128,7 @@ func group(files []*step.File, most int) (n int, bytes int64) {
 	return n, bytes
 }
 
-// read reads a file, and reports whether it is there.
+// read reads a file, and reports whether it exists.
 func (c *Conversation) read(files model.Files, f *step.File) bool {
 	if _, ok := c.data[f.Digest]; ok {
 		return true
@@ -145,8 +144,7 @@ func (c *Conversation) read(files model.Files, f *step.File) bool {
 	return true
 }
 
-// A FileLog holds which images and documents a provider accepted and refused, by session. The
-// zero value holds none.
+// A FileLog records which images and documents a provider accepted and refused, by session. The zero value is empty.
 type FileLog struct {
 	Limits FileLimits
 
@@ -159,7 +157,7 @@ type fileSession struct {
 	refused  map[int64]bool // steps whose files were refused
 }
 
-// session returns what is known of a session. The caller holds the lock.
+// session returns the record of a session. The caller holds the lock.
 func (l *FileLog) session(key string) *fileSession {
 	if l.sessions == nil || len(l.sessions) >= maxSessions {
 		l.sessions = map[string]*fileSession{}
@@ -232,8 +230,8 @@ func filesOfUser(req *model.Request, steps []int64) (n int) {
 	return n
 }
 
-// warning says how many files that a user shows with the prompt or a message are not sent; empty: none.
-// Files that this provider was sent before are not counted: they make room for later ones.
+// warning counts the files in the prompt or a message of a user that are not sent; empty: none. Files that this
+// provider got before are not counted: they are left out to make room for later ones.
 func (l *FileLog) warning(req *model.Request) string {
 	if !slices.ContainsFunc(req.Steps, step.Step.HasFiles) {
 		return ""
@@ -287,7 +285,7 @@ func (l *FileLog) refuse(req *model.Request) (steps []int64) {
 	return steps
 }
 
-// restore takes back what refuse recorded.
+// restore reverts refuse.
 func (l *FileLog) restore(req *model.Request, steps []int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

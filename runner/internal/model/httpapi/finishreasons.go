@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// A FinishMeaning is what a finish reason says of the answer that it ends.
+// A FinishMeaning is the meaning of a finish reason for the answer.
 type FinishMeaning int
 
 // The meanings of finish reasons.
@@ -28,15 +28,16 @@ type FinishReason struct {
 	Meaning FinishMeaning
 }
 
-// finishReasons are the reasons of all servers of both APIs. Gateways pass on the reasons
-// of other servers, so a dialect has rows of its own only where it means something else.
+// finishReasons are the reasons of all servers of both APIs. Gateways pass on the reasons of other servers, so a
+// dialect has its own rows only for reasons with another meaning.
 //
-//   - vLLM ends an answer with abort when it is stopped or put to sleep, and a stream that
-//     ends so ends properly: https://github.com/vllm-project/vllm/issues/57082
-//   - GLM: https://docs.z.ai/api-reference/llm/chat-completion
-//   - Gemini: https://ai.google.dev/api/generate-content#FinishReason
-//   - Bedrock: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html
-//   - Cohere: https://docs.cohere.com/reference/chat
+// vLLM ends an answer with abort when it is stopped or put to sleep, and then ends the stream normally:
+// https://github.com/vllm-project/vllm/issues/57082
+//
+//	GLM      https://docs.z.ai/api-reference/llm/chat-completion
+//	Gemini   https://ai.google.dev/api/generate-content#FinishReason
+//	Bedrock  https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html
+//	Cohere   https://docs.cohere.com/reference/chat
 var finishReasons = [...]FinishReason{
 	{"stop", FinishStop},
 	{"stopped", FinishStop},
@@ -114,9 +115,9 @@ var finishReasons = [...]FinishReason{
 	{"repetition", FinishUnusable}, // vLLM stopped a model that repeats itself
 }
 
-// finishWords give a meaning to reasons that have no row: the first row counts whose words
-// a reason has. None of them stands for a whole answer, so a new reason of this kind is
-// never taken for one. A limit of something else than the output comes before the output's.
+// finishWords give a meaning to reasons without a row: the first row counts whose words occur in the reason. None of
+// them means a complete answer, so an unknown reason never means a complete answer. Limits of other things than the
+// output come before the limit of the output.
 var finishWords = [...]FinishReason{
 	{"context", FinishWindowFull},
 	{"malformed", FinishUnusable},
@@ -187,7 +188,7 @@ var finishWords = [...]FinishReason{
 	{"exhausted", FinishBrokenOff},
 }
 
-// noErrors are words that say nothing but that there was no error.
+// noErrors removes words that only mean that there was no error.
 var noErrors = strings.NewReplacer("_no_error_", "_", "_no_errors_", "_", "_without_error_", "_", "_without_errors_", "_")
 
 // MeaningOf returns the meaning of a finish reason. The rows of a dialect come before those
@@ -238,8 +239,8 @@ func snakeCase(name string) string {
 	return out.String()
 }
 
-// isWhole reports whether an answer with this meaning may be all that the model has to say.
-// Other meanings end an answer wherever they stand.
+// isWhole reports whether an answer with this meaning may be complete. Other meanings end an answer wherever they
+// occur.
 func (m FinishMeaning) isWhole() bool {
 	return m == FinishUnknown || m == FinishStop || m == FinishCalls
 }

@@ -32,8 +32,8 @@ func (f *Fragment) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// ParseFragment returns the string that a JSON value is, as String does, but keeps
-// the half of a surrogate pair with which it begins or ends.
+// ParseFragment returns the string of a JSON value, as String does, but keeps the half of a surrogate pair at its
+// beginning or end.
 func ParseFragment(value []byte) string {
 	if len(value) < escapeSize+2 || value[0] != '"' || bytes.IndexByte(value, '\\') < 0 {
 		return String(value)
@@ -61,7 +61,7 @@ func HasSurrogates(text []byte) bool {
 	return bytes.Contains(text, []byte(`\ud`)) || bytes.Contains(text, []byte(`\uD`))
 }
 
-// surrogate returns the half of a surrogate pair whose escape a text begins with.
+// surrogate returns the half of a surrogate pair whose escape is at the beginning of a text.
 func surrogate(text []byte) (rune, bool) {
 	if len(text) < escapeSize || text[0] != '\\' || text[1] != 'u' {
 		return 0, false
@@ -82,7 +82,7 @@ func encodeHalf(r rune) string {
 	return string([]byte{0xe0 | byte(r>>12&0xf), 0x80 | byte(r>>6&0x3f), 0x80 | byte(r&0x3f)})
 }
 
-// halfAt returns the half of a surrogate pair that stands at i.
+// halfAt returns the half of a surrogate pair at position i.
 func halfAt(s string, i int) (rune, bool) {
 	if i < 0 || i+halfSize > len(s) || s[i] != 0xed || s[i+1] < 0xa0 {
 		return 0, false
@@ -90,8 +90,8 @@ func halfAt(s string, i int) (rune, bool) {
 	return rune(s[i]&0xf)<<12 | rune(s[i+1]&0x3f)<<6 | rune(s[i+2]&0x3f), true
 }
 
-// Whole joins the halves of surrogate pairs in a text that was put together from
-// Fragments. A half without the other becomes U+FFFD.
+// Whole joins the halves of surrogate pairs in a text that was concatenated from Fragments. A half without the other
+// becomes U+FFFD.
 func Whole(s string) string {
 	if utf8.ValidString(s) {
 		return s
@@ -116,9 +116,8 @@ func Whole(s string) string {
 	return out.String()
 }
 
-// Join returns a stream whose texts are whole: the half of a surrogate pair at the
-// end of a delta waits for the next delta of the same text, of the same thinking,
-// or of the arguments of the same call.
+// Join returns a stream without split surrogate pairs: a half at the end of a delta is held back until the next delta
+// of the same text, of the same reasoning, or of the arguments of the same call.
 func Join(stream iter.Seq2[model.Delta, error]) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		var j joiner
@@ -142,8 +141,7 @@ type joiner struct {
 	args           map[int]string // by the index of the call
 }
 
-// take puts what waited before the texts of a delta, and keeps back the half with
-// which one ends.
+// take puts held-back halves before the texts of a delta, and holds back the half at the end of each.
 func (j *joiner) take(d *model.Delta) {
 	if d.Text != "" {
 		d.Text, j.text = hold(j.text, d.Text)
@@ -172,8 +170,7 @@ func (j *joiner) take(d *model.Delta) {
 	}
 }
 
-// hold joins a piece to what waited before it, without the first half of a pair
-// at its end, which is returned by itself.
+// hold joins a piece to the half before it. It returns the first half of a pair at the end separately.
 func hold(held, piece string) (text, half string) {
 	text = held + piece
 	if r, ok := halfAt(text, len(text)-halfSize); ok && !isSecond(r) {
@@ -182,14 +179,13 @@ func hold(held, piece string) (text, half string) {
 	return Whole(text), half
 }
 
-// begins reports whether a delta begins a part of an answer that is neither text
-// nor thinking.
+// begins reports whether a delta begins a part of an answer that is neither text nor reasoning.
 func begins(d model.Delta) bool {
 	return d.Signature != "" || d.Provider != nil
 }
 
-// release returns the halves that a delta leaves without the other: another part
-// of the answer begins with it, or the answer ends.
+// release returns the halves whose other half does not follow: a delta begins another part of the answer, or the answer
+// ends.
 func (j *joiner) release(d model.Delta, failed bool) []model.Delta {
 	if j.text == "" && j.thinking == "" && len(j.args) == 0 {
 		return nil

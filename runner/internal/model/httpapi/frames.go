@@ -38,7 +38,7 @@ type frames struct {
 	err     error // why nothing more comes
 }
 
-// Next returns the event in the next frame, or why there is none: ErrEnd at the end.
+// Next returns the event in the next frame, or an error; ErrEnd: the stream has ended.
 func (f *frames) Next() (Event, error) {
 	if f.err != nil {
 		return Event{}, f.err
@@ -80,8 +80,8 @@ func (f *frames) read() (Event, error) {
 	return event(f.frame[preludeSize:payload], f.frame[payload:end])
 }
 
-// event returns the event of a frame. That of an exception or an error is named EventError, and
-// its data are in the form of other errors, because the name of an exception is in the headers.
+// event returns the event of a frame. An exception or an error gets the name EventError and the data format of other
+// errors, because the name of an exception is in the headers.
 func event(headers, payload []byte) (Event, error) {
 	h, err := parseHeaders(headers)
 	switch {

@@ -88,7 +88,7 @@ func TestStringsAreReadAsTheStandardDecoderDoes(t *testing.T) {
 // roundTrip is a network of one answer.
 type roundTrip func(*http.Request) (*http.Response, error)
 
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+func (rt roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return rt(r) }
 
 // A call may send several requests: what one of them came to does not color the
 // next.

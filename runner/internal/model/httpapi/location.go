@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// locate collects the field that a report is about. FastAPI and its like name it beside a message
-// that says nothing of it.
+// locate finds the field that a report is about. FastAPI and similar servers name it separately, and not in the
+// message.
 func (r *errorReport) locate(v map[string]any) {
 	if param, ok := v["param"].(string); ok && param != "" {
 		r.where = append(r.where, param)

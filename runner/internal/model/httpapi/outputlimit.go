@@ -12,14 +12,14 @@ import (
 const (
 	// minOutput is the smallest limit of an answer that is worth a request, in tokens.
 	minOutput = 256
-	// minWindow is the smallest number that may be a context window, in tokens.
+	// minWindow is the smallest number that counts as a context window, in tokens.
 	minWindow = 1024
 )
 
-// number matches a whole number that stands alone, with or without separators of thousands.
+// number matches a separate whole number, with or without separators of thousands.
 var number = pattern("(?:^|[\\s\\[(<>=:'\"`+/])(\\d{1,3}(?:,\\d{3})+|\\d+)\\b")
 
-// numbers returns the whole numbers in a text, without those that are a part of a name.
+// numbers returns the whole numbers in a text, except those within names.
 func numbers(text string) []int64 {
 	var all []int64
 	for _, m := range number().FindAllStringSubmatchIndex(text, -1) {
@@ -46,9 +46,8 @@ var (
 	below        = pattern(`(lower|less|smaller) than (\d|the)`)
 )
 
-// outputLimit recognizes a limit of the answer that is larger than the model, or the rest of its
-// context window, allows. A request that takes more than three quarters of the window is too long
-// itself: it is to be compacted.
+// outputLimit recognizes that the requested limit of the answer is larger than the model, or the rest of its context
+// window, allows. A request that takes more than three quarters of the window is too long itself and must be compacted.
 func (r *refusal) outputLimit() (model.Refusal, bool) {
 	refused := r.status == http.StatusBadRequest || r.status == http.StatusUnprocessableEntity
 	if !refused || r.MaxOutput == 0 || !aboutOutput().MatchString(r.lower) {
@@ -72,8 +71,7 @@ func (r *refusal) outputLimit() (model.Refusal, bool) {
 	return found, found.Limit >= minOutput
 }
 
-// largestBelow returns the largest of the numbers that may be the limit of an answer and is below
-// what was asked for, or 0.
+// largestBelow returns the largest number that can be the limit of an answer and is below the requested limit, or 0.
 func (r *refusal) largestBelow(numbers []int64) (limit int64) {
 	for _, n := range numbers {
 		if n >= minOutput && n < r.MaxOutput {
@@ -83,15 +81,15 @@ func (r *refusal) largestBelow(numbers []int64) (limit int64) {
 	return limit
 }
 
-// A split says how a message divides a context window.
+// A split is one reading of a message about a context window.
 type split struct {
 	window, input int64
 	stated        bool // the sum of input and answer is in the message, too
 }
 
-// window returns the context window and the size of the input in numbers of a message: with the
-// answer, the input exceeds the window. If several numbers may be meant, those whose sum is stated
-// count, then the input that is nearest to the estimate.
+// window returns the context window and the size of the input from the numbers of a message. The input and the
+// requested answer exceed the window together. If several readings are possible, one whose sum is in the message is
+// preferred, then the one whose input is nearest to the estimate.
 func (r *refusal) window(numbers []int64) (window, input int64) {
 	var best split
 	for _, w := range numbers {
@@ -104,7 +102,7 @@ func (r *refusal) window(numbers []int64) (window, input int64) {
 	return best.window, best.input
 }
 
-// mayBe reports whether the numbers may be a window and an input that does not leave enough of it.
+// mayBe reports whether two numbers can be a window and an input that leaves too little of it.
 func (r *refusal) mayBe(s split) bool {
 	isWindow := s.window >= minWindow && s.window != r.MaxOutput && s.window < s.input+r.MaxOutput
 	return isWindow && s.input > 0 && s.input < s.window && s.input != r.MaxOutput

@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// maxPageText bounds what is quoted of a web page, in bytes.
+// maxPageText bounds how much of a web page is quoted, in bytes.
 const maxPageText = 200
 
 var (
 	isHTML = pattern(`(?is)^\s*<(!doctype html|html|head|body)|<(html|head|body|title|h1|p|div)[\s>]`)
-	// heading matches what a page says in short.
+	// heading matches the title or the heading of a page.
 	heading = []func() *regexp.Regexp{pattern(`(?is)<title[^>]*>(.*?)</title>`), pattern(`(?is)<h1[^>]*>(.*?)</h1>`)}
 	unseen  = pattern(`(?is)<(script|style)\b.*?(</(script|style)>|$)|<!--.*?-->`)
 	tag     = pattern(`(?s)<[^>]*>?`)
 )
 
-// pageText returns a web page in a line: its title, its heading, or its text. ok is false if the
-// body is none.
+// pageText returns a web page as one line: its title, its heading, or its text. ok is false if the body is not a web
+// page.
 func pageText(body string) (text string, ok bool) {
 	if !strings.HasPrefix(strings.TrimSpace(body), "<") || !isHTML().MatchString(body) {
 		return "", false

@@ -5,9 +5,8 @@ import (
 	"encoding/json"
 )
 
-// A ReasonText is a finish reason in JSON: a text, or the type of an object, as SGLang
-// writes it. Of any other value it is the first text inside, or else the JSON, so that it
-// never counts as absent.
+// A ReasonText is a finish reason in JSON: a text, or the type of an object, as SGLang writes it. For any other value
+// it is the first text inside, or otherwise the JSON, so that it never counts as absent.
 type ReasonText string
 
 // UnmarshalJSON accepts any value.
@@ -23,7 +22,7 @@ func (r *ReasonText) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// reasonInside returns the reason that an object or a list stands for; an empty one has none.
+// reasonInside returns the reason in an object or a list. An empty one has none.
 func reasonInside(data []byte) string {
 	var object struct {
 		Type Text `json:"type"`

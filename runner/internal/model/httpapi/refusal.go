@@ -22,8 +22,8 @@ type refusal struct {
 	Sent
 	report *errorReport
 	status int
-	// text has all texts of the report, lower its lower case; message is that of its message
-	// alone, because each error of some providers is named invalid_request_error.
+	// text has all texts of the report, lower the same in lower case. message is only the text of its message, because
+	// some providers name each error invalid_request_error.
 	text, lower, message string
 }
 
@@ -46,20 +46,20 @@ func (r *refusal) cause(rules ...rule) model.Refusal {
 	return model.Refusal{}
 }
 
-// requestRules recognize what is wrong with a request, most telling first.
+// requestRules recognize what is wrong with a request, most specific first.
 var requestRules = []rule{
 	(*refusal).toolAtPosition, (*refusal).tooManyTools, (*refusal).reasoningMissing, (*refusal).toolsWithReasoning,
 	(*refusal).namedTool, (*refusal).parameter, (*refusal).noTools, (*refusal).roles, (*refusal).anyTool,
 	(*refusal).otherAPI, (*refusal).inferenceProfile, (*refusal).unknownModel, (*refusal).serverSettings,
 }
 
-// negative are words by which servers say that they do not do something.
+// negative matches words with which servers say that they do not support something.
 var negative = pattern(`not (currently |yet |be )?support|unsupported|n['’]t (currently )?support|not (enabled|available|allowed|permitted|implemented|configured|compatible)|no endpoints|\brequires?\b|must be (set|enabled)|disabled|cannot|can['’]t|incompatible`)
 
-// plainNegative are those that no failure has.
+// plainNegative matches such words that no message about a failure has.
 var plainNegative = pattern(`not (currently |yet |be )?support|unsupported|n['’]t (currently )?support|not implemented|must be enabled`)
 
-// denies reports whether the message says that something is not done.
+// denies reports whether the message says that something is not supported.
 func (r *refusal) denies() bool {
 	if r.status >= http.StatusInternalServerError {
 		return plainNegative().MatchString(r.lower) || flag().MatchString(r.lower)
@@ -95,7 +95,7 @@ func (r *refusal) roles() (model.Refusal, bool) {
 	return model.Refusal{Cause: model.CauseRoles}, about().MatchString(r.lower) && inOrder().MatchString(r.lower)
 }
 
-// word matches a name of a field with what is around it.
+// word matches a name of a field with its surroundings.
 var word = pattern("(['\"`\\[]?)([A-Za-z_][A-Za-z0-9_]*(?:[.\\[/][A-Za-z0-9_\\]]+)*)")
 
 // plain are fields whose names are words of any message: they count in quotes only.
@@ -124,8 +124,8 @@ func (r *refusal) parameter() (model.Refusal, bool) {
 
 var aboutThinking = pattern(`\breasoning\b|\bthinking\b|\bthink\b`)
 
-// reasoningLevel recognizes a model that does not reason, or not at the level that is set, where the
-// message does not name the field.
+// reasoningLevel recognizes a refusal by a model that does not reason, or not at the level that is
+// set, in a message that does not name the field.
 func (r *refusal) reasoningLevel() (model.Refusal, bool) {
 	if !aboutThinking().MatchString(r.message) || !negative().MatchString(r.message) && !isUnknown().MatchString(r.message) {
 		return model.Refusal{}, false
@@ -138,7 +138,7 @@ func (r *refusal) reasoningLevel() (model.Refusal, bool) {
 	return model.Refusal{}, false
 }
 
-// unknownField is parameter for a server that says that it does not know the field.
+// unknownField is parameter for a server that reports an unknown field.
 func (r *refusal) unknownField() (model.Refusal, bool) {
 	if !isUnknown().MatchString(r.message) {
 		return model.Refusal{}, false
@@ -157,8 +157,7 @@ func (r *refusal) field(name string) string {
 	return ""
 }
 
-// isAt reports whether the report says that the field is meant, beside a message that may say
-// anything.
+// isAt reports whether the report names the field separately from its message.
 func (r *refusal) isAt(field string) bool {
 	return slices.ContainsFunc(r.report.where, func(path string) bool { return strings.HasSuffix(path, "."+field) })
 }
@@ -177,7 +176,7 @@ func (r *refusal) mentions(field string) bool {
 // outputFields are the names that APIs have for the limit of the answer.
 var outputFields = []string{"max_completion_tokens", "max_output_tokens", "max_tokens"}
 
-// instead returns the name that the message asks for in place of the limit of the answer.
+// instead returns the field that the message names as replacement for the limit of the answer.
 func (r *refusal) instead(field string) string {
 	if field == "" || field != r.OutputField {
 		return ""
@@ -219,7 +218,7 @@ func (r *refusal) unknownModel() (model.Refusal, bool) {
 	return model.Refusal{Cause: model.CauseModel}, found
 }
 
-// isModelNamed reports whether the message says that the model is not there, by its name.
+// isModelNamed reports whether the message names the model and says that it does not exist.
 func (r *refusal) isModelNamed() bool {
 	named := r.Model != "" && regexp.MustCompile(`(^|\W)`+regexp.QuoteMeta(r.Model)+`(\W|$)`).MatchString(r.text)
 	return r.report.has("model_not_found", "model_not_available") || named && notFound().MatchString(r.message)
@@ -227,7 +226,7 @@ func (r *refusal) isModelNamed() bool {
 
 var (
 	aboutMoney = pattern(`credit|\bbalance\b|billing|payment|prepaid|insufficient funds|purchase|spend(ing)? limit|wallet|top up`)
-	// names are texts in quotes and identifiers: what a request is about, and not its account.
+	// names matches quoted texts and identifiers: they are about a request, and not about its account.
 	names = pattern("(^|[\\s(\\[=:,])(['\"`‘“][^'\"`’”\n]*['\"`’”]|\\w+[_-]\\w+)")
 )
 

@@ -39,8 +39,8 @@ func (r Repairs) MaxOutput(limit int64) int64 {
 	return min(limit, r.maxOutput)
 }
 
-// Apply changes the fields of a body. It returns the field that bounds the answer, given its usual
-// name, and its value; 0: there is none.
+// Apply changes the fields of a body. It returns the usual name and the value of the field that bounds the answer; 0:
+// there is none.
 func (r Repairs) Apply(body map[string]any, outputField string) (field string, limit int64) {
 	for _, field := range r.dropped {
 		delete(body, field)
@@ -81,9 +81,9 @@ func (l *RepairLog) Now() Repairs {
 	return now
 }
 
-// Send sends a request. If the endpoint refuses it for a cause that a change certainly removes,
-// Send adds the change and sends the request again, at most three times. report is called before
-// each further request, and returns false if nothing more is wanted: then ok is false.
+// Send sends a request. If the endpoint refuses it for a cause that a change certainly removes, Send applies the change
+// and sends the request again, at most three times. report is called before each further request. If it returns false,
+// Send stops and ok is false.
 func (l *RepairLog) Send(x *Call, send func() error, report func(model.Delta) bool) (ok bool, err error) {
 	for range maxRepairs {
 		err = send()
@@ -102,8 +102,8 @@ func (l *RepairLog) Send(x *Call, send func() error, report func(model.Delta) bo
 	return true, send()
 }
 
-// add adds the change that removes the cause of a refusal, and returns it; nil if there is none,
-// or if the request had it already.
+// add adds the change that removes the cause of a refusal, and returns it. It returns nil if there is none, or if the
+// request already had it.
 func (l *RepairLog) add(r model.Refusal, sent Sent) *model.Repair {
 	l.mu.Lock()
 	defer l.mu.Unlock()

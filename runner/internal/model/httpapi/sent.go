@@ -28,8 +28,7 @@ type Sent struct {
 	// Settings holds the fields of the body that a provider may refuse, with the setting of a
 	// Model or an Agent that each comes from; empty: the adapter adds the field by itself.
 	Settings map[string]string
-	// MessageFields are the fields that the adapter adds to messages, beside those that every
-	// provider knows.
+	// MessageFields are the fields that the adapter adds to messages and that not every provider knows.
 	MessageFields []string
 	// EchoesReasoning reports whether reasoning can be sent with each earlier answer.
 	EchoesReasoning bool
@@ -41,8 +40,8 @@ type Sent struct {
 	Input int64
 }
 
-// NewSent describes a request with that body. settings holds the fields that come from a setting;
-// those of the extra parameters are added.
+// NewSent describes a request with a body. settings maps fields to the settings that they come from; fields of extra
+// parameters are added.
 func NewSent(req *model.Request, body map[string]any, settings map[string]string) Sent {
 	s := Sent{Settings: map[string]string{}, Input: model.EstimateInput(req)}
 	s.Model, _ = body["model"].(string)

@@ -30,7 +30,7 @@ func signWithKey(key func() (string, error), headers map[string]string) func(*ht
 	}
 }
 
-// sign authenticates a request and remembers what that added to its headers.
+// sign authenticates a request and records what that added to its headers.
 func (x *Call) sign(req *http.Request) error {
 	x.secrets = nil
 	if x.client.Sign == nil {

@@ -12,8 +12,8 @@ import (
 // maxLine bounds one line, and an answer that is not streamed.
 const maxLine = 4 << 20
 
-// maxChecks is how many lines of an event are checked for the end of its data:
-// each check costs as much as the data are long.
+// maxChecks is how many lines of an event are checked for the end of its data. The cost of each check is proportional
+// to the length of the data.
 const maxChecks = 64
 
 // ErrEnd means that a stream ended, ErrDone that it ended with the mark [DONE].
@@ -50,7 +50,7 @@ type Events struct {
 	err    error // why nothing more comes
 }
 
-// Next returns the next event, or why there is none: ErrEnd or ErrDone at the end.
+// Next returns the next event, or an error; ErrEnd or ErrDone: the stream has ended.
 func (e *Events) Next() (Event, error) {
 	e.event.Name, e.next.Name = append(e.event.Name[:0], e.next.Name...), e.next.Name[:0]
 	e.event.Data, e.next.Data = append(e.event.Data[:0], e.next.Data...), e.next.Data[:0]
@@ -124,9 +124,8 @@ type lineReader struct {
 	tooLong error
 }
 
-// next returns the next line, which is valid until the one after it is read, and
-// at the end what is left with ErrEnd. If the stream breaks, the part of a line is
-// dropped.
+// next returns the next line, which is valid until the following one is read. At the end it returns the rest with
+// ErrEnd. If the stream breaks, an incomplete line is dropped.
 func (l *lineReader) next() ([]byte, error) {
 	l.long = l.long[:0]
 	for {

@@ -14,7 +14,7 @@ var aboutTools = pattern(`\btools?\b|tool[_-]|\bfunctions?\b|function[_ -]?(call
 
 func (r *refusal) hasTools() bool { return len(r.Tools) > 0 && aboutTools().MatchString(r.lower) }
 
-// position finds the index of a tool in a message, and what of the tool is meant.
+// position finds the index of a tool in a message, and the part of the tool that is meant.
 var position = []func() *regexp.Regexp{
 	pattern(`function_?declarations[.\[](\d+)\]?([.\[/\w]*)`), // Gemini
 	pattern(`\btools[.\[/](\d+)\]?([.\[/\w]*)`),
@@ -60,11 +60,11 @@ func (r *refusal) tooManyTools() (model.Refusal, bool) {
 	return model.Refusal{Cause: model.CauseTooManyTools, Limit: limit}, found
 }
 
-// minMany is the smallest number of tools that is told by its number alone.
+// minMany is the smallest number of tools that can be recognized in a message by its value.
 const minMany = 16
 
-// stated returns the limit of a message that has the number of tools that were sent, and one
-// other number, which is below it; 0: the message has something else.
+// stated returns the limit in a message that has exactly two numbers: the number of sent tools, and a smaller one;
+// otherwise 0.
 func (r *refusal) stated() int64 {
 	said, sent := numbers(r.report.message), int64(len(r.Tools))
 	if sent < minMany || len(said) != 2 || r.status >= http.StatusInternalServerError || !slices.Contains(said, sent) {
@@ -107,8 +107,8 @@ func (r *refusal) namedTool() (model.Refusal, bool) {
 	return model.Refusal{Cause: model.CauseTool, Tool: longest}, longest != ""
 }
 
-// isNamed reports whether a text names a tool: in quotes, behind the word function or tool, or
-// alone if its name is no word.
+// isNamed reports whether a text names a tool: in quotes, after the word function or tool, or alone if its name is not
+// an ordinary word.
 func isNamed(text, name string) bool {
 	quoted := regexp.QuoteMeta(name)
 	named := "(['\"`‘“]|(?i:function|tool)(?i:s)?:? )" + quoted + "(['\"`’”]|[^\\w-]|$)"

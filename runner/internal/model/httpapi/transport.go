@@ -31,8 +31,7 @@ type pathTimeouts struct {
 // deadPath are the pathTimeouts of each Client: together less than 20 s.
 var deadPath = pathTimeouts{tcp: deadpath.Limit, pingAfter: pingAfter, ping: pingTimeout}
 
-// NewTransport returns the network of a Client whose Options have none, for a
-// Transport that sends requests through it.
+// NewTransport returns the default network of a Client, for Transports that wrap it.
 func NewTransport() http.RoundTripper { return transport(deadPath) }
 
 // transport returns a transport that ends connections whose path is dead.

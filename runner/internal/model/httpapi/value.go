@@ -10,8 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxCount is more tokens than any answer has: what an endpoint says beyond it
-// must not overflow a sum.
+// maxCount is more tokens than any answer has. Larger values from an endpoint are cut, so that sums do not overflow.
 const maxCount = 1_000_000_000
 
 // maxCost, a million dollars, is more than any answer costs.
@@ -23,7 +22,7 @@ const placesUSD = 6
 // A Count is a number of tokens: never negative, never absurd.
 type Count int64
 
-// UnmarshalJSON accepts any value; what is no number is 0.
+// UnmarshalJSON accepts any value. A value that is not a number is 0.
 func (c *Count) UnmarshalJSON(data []byte) error {
 	if n, ok := Decimal(string(data), 0); ok {
 		*c = Count(min(n, maxCount))
@@ -90,7 +89,7 @@ func NewCost(n string, places int) Cost {
 	return c
 }
 
-// UnmarshalJSON accepts any value; what is not a price is not known.
+// UnmarshalJSON accepts any value. A value that is not a price is unknown.
 func (c *Cost) UnmarshalJSON(data []byte) error {
 	if data[0] == '{' {
 		var parts struct {
@@ -103,14 +102,13 @@ func (c *Cost) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// placesTicks are the decimal places between xAI's unit, of which ten thousand
-// millions are a dollar, and a millionth of a dollar.
+// placesTicks are the decimal places between xAI's unit (ten thousand million per dollar) and a millionth of a dollar.
 const placesTicks = -4
 
 // Ticks is a price as xAI writes it.
 type Ticks Cost
 
-// UnmarshalJSON accepts any value; what is not a number is not known.
+// UnmarshalJSON accepts any value. A value that is not a number is unknown.
 func (t *Ticks) UnmarshalJSON(data []byte) error {
 	*t = Ticks(NewCost(string(data), placesTicks))
 	return nil

@@ -1,7 +1,5 @@
-// Package price says what an answer cost, from the prices that a Model lists.
-//
-// It is exact: prices are whole millionths of a dollar for a million tokens,
-// and no float is involved.
+// Package price computes the cost of answers from the prices of a Model. It is exact: prices are whole millionths of a
+// dollar for a million tokens, and no floats are used.
 package price
 
 import (
@@ -20,8 +18,8 @@ import (
 // perMillion is how many tokens a price is for.
 const perMillion = 1_000_000
 
-// New is m with each Usage priced at the time of its request. What the provider
-// itself said of its cost stands; with nil prices the rest stays unpriced.
+// New returns m with each Usage priced at the time of its request. A cost that the provider reported is kept. With nil
+// prices all other usage stays unpriced.
 func New(m model.Model, prices *task.Prices, now func() time.Time) model.Model {
 	if prices == nil {
 		return m
@@ -35,7 +33,7 @@ type pricer struct {
 	now    func() time.Time
 }
 
-// Stream prices what the model streams.
+// Stream adds prices to the stream of the model.
 func (p *pricer) Stream(ctx context.Context, req *model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		b := bill{prices: At(p.prices, p.now())}
@@ -81,7 +79,7 @@ func (b *bill) usage(d model.Delta) *step.Usage {
 // settle keeps the cost of the requests so far, before another is sent at other prices.
 func (b *bill) settle(prices task.Prices) { b.settled, b.prices = b.last, prices }
 
-// requests returns what each request of an answer used.
+// requests returns the usage of each request of an answer.
 func requests(d model.Delta) []model.RequestUsage {
 	if len(d.Requests) > 0 {
 		return slices.Clone(d.Requests)
@@ -119,14 +117,13 @@ func isWithin(clock, start, end string) bool {
 	return clock >= start || clock < end
 }
 
-// estimateError is the factor by which the real input of an estimated request may be larger.
+// estimateError is how many times larger the real input of an estimated request may be.
 const estimateError = 2
 
-// Of is u with its cost, rounded half up to a millionth of a dollar. Input that
-// was read from, or written to, the cache is paid at those prices and not again
-// as input. A cost that u has already stands. The tier of the input holds for the
-// whole request, so u is that of one request. One whose input is estimated costs the
-// most that it could, so that a limit of cost is not passed.
+// Of returns u with its cost, rounded half up to a millionth of a dollar. Input that was read from, or written to, the
+// cache is charged at those prices only. A cost that u already has is kept. The price tier depends on the input of the
+// whole request, so u must be the usage of one request. If the input is estimated, the highest possible cost is
+// charged, so that a limit of cost is not exceeded.
 func Of(u step.Usage, prices task.Prices) step.Usage {
 	return ofRequest(model.RequestUsage{Usage: u}, prices)
 }

@@ -29,12 +29,12 @@ const (
 // maxRetries bounds Options.Retries.
 const maxRetries = 100
 
-// maxGarbled bounds the retries after an answer that is not from a model. One may
-// be an error of a proxy; more mean that the endpoint is wrong.
+// maxGarbled bounds the retries after an answer that is not from a model. One such answer may be an error of a proxy;
+// more mean that the endpoint is wrong.
 const maxGarbled = 2
 
-// maxTimeouts bounds the retries after a timeout. The endpoint begins the work on the request
-// again each time, so that the same limit is likely to be reached again.
+// maxTimeouts bounds the retries after a timeout. The endpoint starts each request from the beginning, so it is likely
+// to reach the same limit again.
 const maxTimeouts = 1
 
 // Options configure retries. Zero values are the defaults.
@@ -149,7 +149,7 @@ func retryAdvice(err error) (after time.Duration, final bool) {
 	return 0, false
 }
 
-// An unclearError discards an answer whose finish reason does not say that it is whole.
+// An unclearError discards an answer whose finish reason does not show that it is complete.
 type unclearError struct{ reason string }
 
 func (e *unclearError) Error() string {
@@ -189,8 +189,7 @@ func (a *call) run(ctx context.Context, req *model.Request) error {
 	}
 }
 
-// try yields what one attempt streams and returns its error; nil if the consumer has
-// stopped.
+// try yields the stream of one attempt and returns its error, or nil if the consumer has stopped.
 func (a *call) try(stream iter.Seq2[model.Delta, error]) error {
 	for d, err := range stream {
 		if err != nil {
@@ -212,8 +211,7 @@ func (a *call) try(stream iter.Seq2[model.Delta, error]) error {
 	return nil
 }
 
-// reset yields a Delta that discards what this attempt streamed, with the cause of
-// the retry and the usage so far.
+// reset yields a Delta that discards the stream of this attempt, with the cause of the retry and the usage so far.
 func (a *call) reset(because error, wait time.Duration) {
 	a.spent = a.spent.Plus(a.used)
 	a.used = step.Usage{}

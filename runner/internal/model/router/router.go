@@ -31,8 +31,8 @@ type Target struct {
 	// Window is the context window and MaxOutput the largest answer, in tokens. If
 	// Window is 0 the size of requests is not checked.
 	Window, MaxOutput int64
-	// Takes reports whether the Model takes images or documents; nil: it takes both. It is sent a line in
-	// place of what it does not take.
+	// Takes reports whether the Model accepts images or documents; nil: it accepts both. A line of text replaces files
+	// that it does not accept.
 	Takes func(step.PartKind) bool
 	// Credential describes the source of the key, for messages.
 	Credential string
@@ -98,9 +98,9 @@ func (r *Router) Stream(ctx context.Context, req *model.Request) iter.Seq2[model
 	}
 }
 
-// order returns the indices of the targets to call, in a circle from the current one: if a
-// fallback fails, the preferred target is tried before its cooldown ends. Targets whose
-// provider named a later time are left out, unless all did.
+// order returns the indices of the targets to call, in rotation from the current one: if a fallback fails, the
+// preferred target is tried before its cooldown ends. Targets whose provider named a later time are left out, unless
+// all did.
 func (r *Router) order() []int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,8 +133,7 @@ func (r *Router) setPromise(at int, err error) {
 	r.promises[at] = p
 }
 
-// earliest returns the target whose provider named the earliest time that is yet to come,
-// with that promise; nil: none did.
+// earliest returns the target whose provider named the earliest future time, with that promise; nil: none did.
 func (r *Router) earliest() (*Target, promise) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -168,114 +167,113 @@ type call struct {
 	spent   step.Usage // by earlier targets
 	used    step.Usage // by this target
 	stopped bool       // the consumer has stopped
-	// failure is the error of the last target; outage that of the last target which is
-	// unavailable and whose provider named no time.
+	// failure is the error of the last target. outage is the error of the last unavailable target whose provider named
+	// no time.
 	failure, outage *source.Error
-	// fault is the first error of a target that is not away, behind one that is.
+	// fault is the first error of an available target that was called after an unavailable one.
 	fault *source.Error
 }
 
 // run calls each target at most once.
-func (a *call) run(ctx context.Context) error {
-	order := a.orderThatFits()
+func (c *call) run(ctx context.Context) error {
+	order := c.orderThatFits()
 	for i, at := range order {
-		t := &a.targets[at]
-		err := a.try(ctx, t)
-		if a.stopped {
+		t := &c.targets[at]
+		err := c.try(ctx, t)
+		if c.stopped {
 			return nil
 		}
-		a.setPromise(at, err)
+		c.setPromise(at, err)
 		switch {
 		case err == nil:
 			return nil
-		case !model.Transient(err) && !a.canWaitDespite(err):
+		case !model.Transient(err) && !c.canWaitDespite(err):
 			return t.sourceError(err)
 		}
-		a.keep(t.sourceError(err))
+		c.keep(t.sourceError(err))
 		if i == len(order)-1 {
 			break
 		}
-		if err := a.switchTo(order[i+1], a.failure); err != nil || a.stopped {
+		if err := c.switchTo(order[i+1], c.failure); err != nil || c.stopped {
 			return err
 		}
 	}
-	a.prefer(0) // all failed: the next call begins with the first target
-	return a.end()
+	c.prefer(0) // all failed: the next call begins with the first target
+	return c.end()
 }
 
-// orderThatFits returns the targets in the order in which they are asked. A fallback that was
-// preferred, but for which the session could not be shortened, is not the first of them.
-func (a *call) orderThatFits() []int {
-	order := a.order()
-	if first := order[0]; first != 0 && a.targets[first].checkSize(a.req) != nil {
-		a.prefer(0)
-		return a.order()
+// orderThatFits returns the targets in the order in which they are called. If a fallback was preferred, and the session
+// could not be shortened for it, it is not the first.
+func (c *call) orderThatFits() []int {
+	order := c.order()
+	if first := order[0]; first != 0 && c.targets[first].checkSize(c.req) != nil {
+		c.prefer(0)
+		return c.order()
 	}
 	return order
 }
 
-// canWaitDespite reports whether an earlier target is only away, so that the Run can wait for
-// it whatever is wrong with this one. A session that is too long for this one is compacted.
-func (a *call) canWaitDespite(err error) bool {
+// canWaitDespite reports whether an earlier target is unavailable, so that the Run can wait for it despite the error of
+// this one. If the session is too long for this target, it is compacted instead.
+func (c *call) canWaitDespite(err error) bool {
 	_, tooLong := errors.AsType[*model.ContextTooLongError](err)
-	return !tooLong && a.failure != nil && isAway(a.failure)
+	return !tooLong && c.failure != nil && isAway(c.failure)
 }
 
-// isAway reports whether a Model is away. If only its credential is, what is wrong with another Model
-// says more.
+// isAway reports whether a Model is unavailable. If only its credential is missing, the error of another Model is more
+// useful, so that does not count.
 func isAway(err error) bool {
 	_, unreadable := errors.AsType[*model.NoCredentialError](err)
 	return model.Outage(err) && !unreadable
 }
 
 // keep keeps the error of a target.
-func (a *call) keep(err *source.Error) {
-	if !isAway(err) && a.failure != nil && isAway(a.failure) {
-		a.fault = cmp.Or(a.fault, err)
+func (c *call) keep(err *source.Error) {
+	if !isAway(err) && c.failure != nil && isAway(c.failure) {
+		c.fault = cmp.Or(c.fault, err)
 		return
 	}
-	a.failure = err
+	c.failure = err
 	if isAway(err) && model.RetryAfter(err) == 0 {
-		a.outage = err
+		c.outage = err
 	}
 }
 
-// end returns the error of a call whose targets all failed: of one that may answer at any
-// time, else of the one that promised to answer first, else of the last. With fallbacks that
-// have other faults, the Run can wait all the same.
-func (a *call) end() error {
-	t, p := a.earliest()
-	err := a.failure
+// end returns the error of a call whose targets all failed. A target that may answer at any time is preferred, then the
+// target that promised the earliest time, then the last. If fallbacks have other faults, the Run can still wait.
+func (c *call) end() error {
+	t, p := c.earliest()
+	err := c.failure
 	switch {
-	case a.outage != nil:
-		err = a.outage
+	case c.outage != nil:
+		err = c.outage
 	case t != nil:
 		err = t.sourceError(p.err)
 	}
 	err.Until = p.until
-	if a.fault != nil {
-		err.Err = fmt.Errorf("%w (Model %s: %s)", err.Err, a.fault.Model, a.fault.Err.Error())
+	if c.fault != nil {
+		err.Err = fmt.Errorf("%w (Model %s: %s)", err.Err, c.fault.Model, c.fault.Err.Error())
 	}
 	return err
 }
 
-// try yields what a target streams and returns its error.
-func (a *call) try(ctx context.Context, t *Target) error {
-	if a.stopped = !a.yield(model.Delta{Model: t.Name, Warning: t.fileWarning(a.req.Steps)}, nil); a.stopped {
+// try yields the stream of a target and returns its error.
+func (c *call) try(ctx context.Context, t *Target) error {
+	if c.stopped = !c.yield(model.Delta{Model: t.Name, Warning: t.fileWarning(c.req.Steps)}, nil); c.stopped {
 		return nil
 	}
-	for d, err := range t.Model.Stream(ctx, t.request(a.req)) {
+	for d, err := range t.Model.Stream(ctx, t.request(c.req)) {
 		if err != nil {
 			return err
 		}
 		if d.Usage != nil {
-			a.used = *d.Usage
+			c.used = *d.Usage
 		}
-		if d.Usage != nil || d.Reset && a.spent != (step.Usage{}) {
-			sum := a.spent.Plus(a.used)
+		if d.Usage != nil || d.Reset && c.spent != (step.Usage{}) {
+			sum := c.spent.Plus(c.used)
 			d.Usage = &sum
 		}
-		if a.stopped = !a.yield(d, nil); a.stopped {
+		if c.stopped = !c.yield(d, nil); c.stopped {
 			return nil
 		}
 	}
@@ -284,10 +282,10 @@ func (a *call) try(ctx context.Context, t *Target) error {
 
 // switchTo changes to another target if the request fits its context window. It
 // yields a Delta that discards what was streamed, with the usage so far.
-func (a *call) switchTo(at int, because error) error {
-	a.prefer(at)
-	next := &a.targets[at]
-	if err := next.checkSize(a.req); err != nil {
+func (c *call) switchTo(at int, because error) error {
+	c.prefer(at)
+	next := &c.targets[at]
+	if err := next.checkSize(c.req); err != nil {
 		err.Message += fmt.Sprintf(" (asked because %v)", because)
 		tooLong := next.sourceError(err)
 		if isAway(because) {
@@ -295,14 +293,14 @@ func (a *call) switchTo(at int, because error) error {
 		}
 		return tooLong
 	}
-	a.spent = a.spent.Plus(a.used)
-	a.used = step.Usage{}
+	c.spent = c.spent.Plus(c.used)
+	c.used = step.Usage{}
 	d := model.Delta{Reset: true, Because: fmt.Sprintf("%v; asking Model %s instead", because, next.Name)}
-	if a.spent != (step.Usage{}) {
-		spent := a.spent
+	if c.spent != (step.Usage{}) {
+		spent := c.spent
 		d.Usage = &spent
 	}
-	a.stopped = !a.yield(d, nil)
+	c.stopped = !c.yield(d, nil)
 	return nil
 }
 
@@ -333,8 +331,7 @@ func (t *Target) request(req *model.Request) *model.Request {
 	return &own
 }
 
-// readable returns the steps as the Model of the target may read them: the same slice if no
-// other Model answered.
+// readable returns the steps that the Model of the target can read: the same slice if no other Model answered.
 func (t *Target) readable(steps []step.Step) []step.Step {
 	isForeign := func(s step.Step) bool { return s.Model != "" && s.Model != t.Name }
 	first := slices.IndexFunc(steps, isForeign)
@@ -348,8 +345,8 @@ func (t *Target) readable(steps []step.Step) []step.Step {
 	return own
 }
 
-// withoutFiles returns the steps with a line in place of each file that the Model does not take: the
-// same slice if there is none.
+// withoutFiles returns the steps with a line of text instead of each file that the Model does not accept: the same
+// slice if there is none.
 func (t *Target) withoutFiles(steps []step.Step) []step.Step {
 	if t.Takes == nil || !slices.ContainsFunc(steps, step.Step.HasFiles) {
 		return steps
@@ -366,8 +363,7 @@ func (t *Target) withoutFiles(steps []step.Step) []step.Step {
 	return own
 }
 
-// fileWarning says how many files that a user shows with the prompt or a message the Model does not
-// take; empty: none.
+// fileWarning counts the files in the prompt or a message of a user that the Model does not accept; empty: none.
 func (t *Target) fileWarning(steps []step.Step) string {
 	shown, left := 0, 0
 	for i, s := range t.withoutFiles(steps) {

@@ -1,21 +1,18 @@
-// Package source has the error that says which of several Models another error came from. The
-// router makes it, and the engine words advice and waits by it.
+// Package source has the error that names which of several Models failed. The router makes it; the engine uses it for
+// advice and waits.
 package source
 
 import "time"
 
 // An Error is the error of one of several Models.
 type Error struct {
-	// Model is the name of the Model, Credential where its key comes from, for
-	// people.
+	// Model is the name of the Model, Credential describes for users where its key comes from.
 	Model, Credential string
 	Err               error
-	// Until is the earliest time that a provider of any of the Models named for the next
-	// request. Zero: none did.
+	// Until is the earliest time that any provider named for the next request. Zero: none did.
 	Until time.Time
-	// Away is the error of a Model that is unavailable, if Err says that the session is too long
-	// for the Model that was asked instead: if the session cannot be shortened, the first Model
-	// can be waited for. Nil: there is none.
+	// Away is the error of an unavailable Model, if Err means that the session is too long for its fallback. If the
+	// session cannot be shortened, the session can wait for that Model. Nil: there is none.
 	Away error
 }
 

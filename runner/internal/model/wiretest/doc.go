@@ -1,4 +1,3 @@
-// Package wiretest is what the tests of both wires stand on: networks of one
-// answer, readers that chop, and recorded exchanges with real providers, which
-// are not part of the repository.
+// Package wiretest supports the tests of both wire formats: networks with one answer, readers that split their input,
+// and recorded exchanges with real providers, which are not part of the repository.
 package wiretest

@@ -35,8 +35,8 @@ func WithKey(key string) func(*provider.Options) {
 	return func(o *provider.Options) { o.Key = func() (string, error) { return key, nil } }
 }
 
-// CheckSources checks that a row of a dialect has an https address, or says that there is none, and
-// the date on which that was read.
+// CheckSources checks that a row of a dialect has an https address, or a note that it has none, and the date on which
+// it was read.
 func CheckSources(t *testing.T, row string, sources []string, date string) {
 	t.Helper()
 	if len(sources) == 0 {
@@ -67,8 +67,7 @@ func CheckIncomplete(t *testing.T, r model.Response, err error) {
 	}
 }
 
-// CheckNoKey checks that there is an error, and that it does not quote the beginning
-// of a key.
+// CheckNoKey checks that an error is returned, and that it does not quote the beginning of a key.
 func CheckNoKey(t *testing.T, err error, key string) {
 	t.Helper()
 	if err == nil || strings.Contains(err.Error(), key[:12]) {
@@ -76,8 +75,7 @@ func CheckNoKey(t *testing.T, err error, key string) {
 	}
 }
 
-// CheckPieces checks that decode returns what is wanted of a recorded answer, in
-// whatever pieces it arrives.
+// CheckPieces checks that decode returns the wanted result for a recorded answer, split in any way.
 func CheckPieces[T any](t *testing.T, r Recording, want T, decode func(testing.TB, Recording, io.Reader) (T, error)) {
 	t.Helper()
 	for _, size := range []int{1, 7, 4096} {
@@ -107,7 +105,7 @@ func BenchmarkStream(b *testing.B, m model.Model, size int) {
 	}
 }
 
-// BenchmarkCollect assembles the same answer too.
+// BenchmarkCollect measures assembling the same answer.
 func BenchmarkCollect(b *testing.B, m model.Model, size int) {
 	b.Helper()
 	b.SetBytes(int64(size))
@@ -119,9 +117,8 @@ func BenchmarkCollect(b *testing.B, m model.Model, size int) {
 	}
 }
 
-// Literals cuts a text after any of its UTF-16 units, as servers written in
-// JavaScript or Java do, and returns the pieces as JSON strings. A half of a
-// surrogate pair is written as an escape.
+// Literals splits a text after any of its UTF-16 units, as servers written in JavaScript or Java do, and returns the
+// pieces as JSON strings. A half of a surrogate pair is written as an escape.
 func Literals(draw *rand.Rand, text string) []string {
 	units := utf16.Encode([]rune(text))
 	var pieces []string
@@ -166,8 +163,8 @@ var mediaTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp", 
 // optional are the members of an image or a document that a request may leave out.
 var optional = []string{"detail", "cache_control", "title", "citations"}
 
-// CheckFiles checks that a Model writes images and documents into requests in the form in which
-// recorded requests had them, which the provider accepted.
+// CheckFiles checks that a Model writes images and documents in the form of recorded requests that the provider
+// accepted.
 func CheckFiles(t *testing.T, kind string, open func(network http.RoundTripper) model.Model) {
 	t.Helper()
 	var body []byte
@@ -254,8 +251,8 @@ func fileObjects(value any) (found []map[string]any) {
 	return found
 }
 
-// withoutBytes removes what differs between files, and reports whether there were bytes of a type
-// that is sent.
+// withoutBytes removes the parts that differ between files, and reports whether there was a file of a type that is
+// sent.
 func withoutBytes(object map[string]any) (had bool) {
 	for _, name := range optional {
 		delete(object, name)

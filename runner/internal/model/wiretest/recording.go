@@ -30,7 +30,7 @@ type Recording struct {
 	Req json.RawMessage `json:"req"`
 }
 
-// Name tells it from the others.
+// Name identifies the recording.
 func (r Recording) Name() string { return fmt.Sprintf("%s#%d", filepath.Base(r.File), r.I) }
 
 // Served is an endpoint that answers as the recorded one did, with this body.
@@ -47,8 +47,8 @@ func (r Recording) Served(body io.Reader) RoundTrip {
 // maxCuts bounds at how many places an answer is cut.
 const maxCuts = 100
 
-// Stride is how far the cuts of an answer are apart, so that there are at most
-// maxCuts; one byte if DECKHAND_EVERY_BYTE is set, which takes many minutes.
+// stride is the distance between the cuts of an answer, with at most maxCuts of them; one byte if DECKHAND_EVERY_BYTE
+// is set, which takes many minutes.
 func (r Recording) Stride() int {
 	if os.Getenv("DECKHAND_EVERY_BYTE") != "" {
 		return 1
@@ -56,8 +56,8 @@ func (r Recording) Stride() int {
 	return len(r.Raw)/maxCuts + 1
 }
 
-// Recordings are those of a kind in the folder that DECKHAND_RECORDINGS names;
-// without it the test is skipped.
+// Recordings returns the recordings of a kind in the folder that DECKHAND_RECORDINGS names; without it the test is
+// skipped.
 func Recordings(t *testing.T, kind string) []Recording {
 	t.Helper()
 	if os.Getenv(folder) == "" {
@@ -123,7 +123,7 @@ func readFile(name string) ([]Recording, error) {
 type RoundTrip func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements [http.RoundTripper].
-func (f RoundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+func (rt RoundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return rt(r) }
 
 // Answering is an endpoint that always answers this.
 func Answering(status int, contentType, body string, headers ...string) RoundTrip {
@@ -174,7 +174,7 @@ func (c *Chopped) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// CanonicalJSON is JSON in one spelling; what is no JSON stays.
+// CanonicalJSON returns JSON in one spelling. Other text is unchanged.
 func CanonicalJSON(s string) string {
 	var v any
 	if json.Unmarshal([]byte(s), &v) != nil {

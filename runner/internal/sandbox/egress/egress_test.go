@@ -114,13 +114,13 @@ func start(t *testing.T, server string, hosts ...string) *fixture {
 }
 
 // get asks the world for a URL over the proxy.
-func (w *fixture) get(t *testing.T, address string) (int, string) {
+func (f *fixture) get(t *testing.T, address string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := w.client.Do(r)
+	answer, err := f.client.Do(r)
 	if err != nil {
 		return 0, err.Error()
 	}
@@ -133,18 +133,18 @@ func (w *fixture) get(t *testing.T, address string) (int, string) {
 }
 
 // tunnel asks for a tunnel by hand.
-func (w *fixture) tunnel(t *testing.T, to string) (conn net.Conn, status int, text string) {
+func (f *fixture) tunnel(t *testing.T, to string) (conn net.Conn, status int, text string) {
 	t.Helper()
-	conn = w.dial(t)
+	conn = f.dial(t)
 	fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", to, to)
 	status, text = read(t, conn, http.MethodConnect)
 	return conn, status, text
 }
 
 // dial connects to the proxy.
-func (w *fixture) dial(t *testing.T) net.Conn {
+func (f *fixture) dial(t *testing.T) net.Conn {
 	t.Helper()
-	conn, err := w.client.Transport.(*http.Transport).DialContext(t.Context(), "", "")
+	conn, err := f.client.Transport.(*http.Transport).DialContext(t.Context(), "", "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -122,8 +122,8 @@ type Options struct {
 	Hosts []string
 	// Log, if not nil, is called once for each requested host.
 	Log func(host string, allowed bool)
-	// Refused, if not nil, is called for each connection that is refused. The host is a valid
-	// name or address, or empty if the program named none.
+	// Refused, if not nil, is called for each refused connection. The host is a valid name or address, or empty if the
+	// program named none.
 	Refused func(host, port, reason string)
 	// Resolve returns the addresses of a name. Default: net.DefaultResolver.
 	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
@@ -165,7 +165,7 @@ func (p *proxy) serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// listen creates the socket and replaces one that an earlier runner has left.
+// listen creates the socket and replaces the socket of an earlier runner.
 func listen(ctx context.Context, socket string) (net.Listener, error) {
 	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("removing the proxy's socket of a runner before: %w", err)

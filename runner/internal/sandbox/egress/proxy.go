@@ -83,7 +83,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // A refusal means that a host is not allowed.
 type refusal struct{ text string }
 
-func (e *refusal) Error() string { return e.text }
+func (r *refusal) Error() string { return r.text }
 
 // writeError answers with the reason why there is no connection.
 func writeError(w http.ResponseWriter, err error) {
@@ -235,10 +235,10 @@ type activityReader struct {
 }
 
 // Read implements [io.Reader].
-func (w activityReader) Read(b []byte) (int, error) {
-	n, err := w.Reader.Read(b)
+func (a activityReader) Read(b []byte) (int, error) {
+	n, err := a.Reader.Read(b)
 	if n > 0 {
-		w.idleTimer.Reset(idleTimeout)
+		a.idleTimer.Reset(idleTimeout)
 	}
 	return n, err //nolint:wrapcheck // io.Copy looks at it
 }

@@ -50,7 +50,7 @@ type settings struct {
 	env  []string
 	user uint32
 	wrap []string
-	// landlock is the highest version of Landlock that is used; empty: that of the kernel.
+	// landlock is the highest version of Landlock to use; empty: the kernel's.
 	landlock string
 }
 
@@ -65,13 +65,12 @@ func Private() Option {
 	return func(s *settings) { s.open, s.user, s.args = false, User, []string{"-private"} }
 }
 
-// Landlock confines the sandbox as a kernel does that has this version of Landlock; 0: none.
+// Landlock confines the sandbox as if the kernel had this version of Landlock; 0: none.
 func Landlock(abi int) Option {
 	return func(s *settings) { s.landlock = strconv.Itoa(abi) }
 }
 
-// landlockOfSuite is the variable by which all tests have a version of Landlock, unless they
-// choose one.
+// landlockOfSuite is the environment variable with the version of Landlock for all tests that do not choose one.
 const landlockOfSuite = "DECKHAND_TEST_LANDLOCK"
 
 // Environ adds to the environment of the image.
@@ -93,7 +92,7 @@ func Contained(t testing.TB, processes int, memory int64) Option {
 // User is the user of all containers of an agent.
 const User = 65532
 
-// waitTimeout is how long a test waits for what usually takes milliseconds.
+// waitTimeout bounds waits of a test that usually take milliseconds.
 const waitTimeout = 20 * time.Second
 
 // programs are the built programs, by their version of Landlock.

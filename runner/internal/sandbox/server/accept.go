@@ -166,8 +166,8 @@ func (s *server) startCommand(conn *net.UnixConn, c *frame.Conn, first frame.Fra
 	return nil
 }
 
-// Retries of a launch while the container may have no more processes: two seconds, in which
-// the watch ends a command that has too many.
+// Delays between tries of a launch while the container has too many processes. Together they are two seconds, in which
+// the watch ends a command with too many.
 const (
 	launchRetries  = 20
 	launchInterval = 100 * time.Millisecond
@@ -197,7 +197,7 @@ func (s *server) setDefaults(o *supervise.Assignment) {
 	c.Env = nil
 }
 
-// socketPair connects this process with one that it starts.
+// socketPair makes a connection between this process and a child that it starts.
 func socketPair() (*frame.Conn, *os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -244,8 +244,7 @@ var (
 	servicePort = regexp.MustCompile(`^[A-Z0-9_]+_PORT=(tcp|udp|sctp)://`)
 )
 
-// baseEnvironment is the environment that all commands have. An empty proxy means
-// that there is none.
+// baseEnvironment returns the environment of all commands. proxy may be empty.
 func baseEnvironment(o Options, proxy string) []string {
 	env := []string{"PATH=" + standardPath}
 	for _, entry := range o.Environ {
@@ -278,9 +277,8 @@ const (
 	maxPasswd = 1 << 20
 )
 
-// withUser returns an environment with USER and LOGNAME, as a login sets them, where they
-// are not set. The image may not know the user: then programs that ask for its name fail
-// without the variables.
+// withUser returns an environment with USER and LOGNAME, as a login sets them, unless they are set. The image may not
+// know the user: then programs that look up its name would fail without these variables.
 func withUser(environ []string, uid int, passwd string) []string {
 	user, login := lastOf(environ, "USER"), lastOf(environ, "LOGNAME")
 	name := cmp.Or(user, login, userName(uid, passwd), defaultUser)

@@ -25,7 +25,7 @@ const maxCommands = 64
 // Bounds after which the server ends itself, with which the kernel kills all processes
 // of its container.
 const (
-	// maxLost is how many more supervisors may be killed than end in order.
+	// maxLost is how many more supervisors may be killed than end regularly.
 	maxLost = 16
 	// maxFailedSweeps is how many sweeps may fail in a row. Each takes some seconds.
 	maxFailedSweeps = 3
@@ -207,8 +207,8 @@ func (c *commands) removeEnded(pid int, status syscall.WaitStatus) {
 	c.countLost(status)
 }
 
-// countLost counts supervisors that were killed. Commands that end in order outweigh
-// those that do not, so that only a sandbox that loses most of its commands ends.
+// countLost counts killed supervisors. Commands that end regularly reduce the count, so that only a sandbox that loses
+// most of its commands ends.
 func (c *commands) countLost(status syscall.WaitStatus) {
 	switch {
 	case status.Signaled():
@@ -224,8 +224,8 @@ func (c *commands) countLost(status syscall.WaitStatus) {
 	}
 }
 
-// endAll ends all commands and returns those that had not exited. Supervisors end
-// them; after a time the server kills what is left.
+// endAll ends all commands and returns the commands that had not exited. Supervisors end them; after a while the server
+// kills the rest.
 func (c *commands) endAll(within time.Duration) []sandbox.Killed {
 	list := c.all()
 	for _, one := range list {

@@ -153,8 +153,8 @@ func newServer(o Options, stderr io.Writer) (*server, error) {
 	return s, nil
 }
 
-// system are the directories of programs and their settings, and what the kernel says of
-// processes: Landlock denies to look into those that are not confined.
+// system are the directories of programs and their settings, and /proc: Landlock denies access to entries of processes
+// that are not confined.
 var system = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/nix", "/proc", "/sys"}
 
 // confine confines the thread that starts commands.
@@ -192,7 +192,7 @@ func (s *server) openProxy() (string, error) {
 	return l.Addr().String(), nil
 }
 
-// listen creates the socket and replaces one that an earlier process has left.
+// listen creates the socket and replaces the socket of an earlier process.
 func listen(socket string) (*net.UnixListener, error) {
 	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("removing the socket of the sandbox before: %w", err)

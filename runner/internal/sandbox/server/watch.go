@@ -21,13 +21,12 @@ const (
 	closeWatchInterval = 10 * time.Millisecond // when half of the memory is in use
 )
 
-// Bounds of what the watch repeats at each check.
+// Bounds of repeated findings of the watch.
 const (
-	// maxStopped is how often in a row a supervisor may be found stopped before it is
-	// killed.
+	// maxStopped is how many times in a row a supervisor may be found stopped before it is killed.
 	maxStopped = 20
-	// maxUnreadable is how often in a row the process table may be unreadable before the
-	// server ends: about five seconds.
+	// maxUnreadable is how many times in a row the process table may be unreadable before the server ends: about five
+	// seconds.
 	maxUnreadable = 100
 )
 
@@ -35,16 +34,15 @@ const (
 // have more.
 const maxProcesses = 2048
 
-// Bounds of the threads of a command, of which each takes a place in the process table, too.
-// Runtimes and compilers have some tens in each process, and more of them the more CPUs
-// there are.
+// Bounds of the threads of a command, which also take places in the process table. Runtimes and compilers have some
+// tens in each process, and more with more CPUs.
 const (
 	threadsPerProcess = 8 // that the command may have
 	threadsPerCPU     = 64
 	minThreads        = 512
 )
 
-// maxThreads returns how many threads there may be where so many processes may be.
+// maxThreads returns the maximum number of threads for a maximum number of processes.
 func maxThreads(processes, cpus int) int {
 	return max(threadsPerProcess*processes, threadsPerCPU*cpus, minThreads)
 }
@@ -111,8 +109,8 @@ func (w *watch) check(held int64) {
 	w.endLargest(held, all)
 }
 
-// resumeSupervisors lets supervisors continue that a command stopped: a stopped
-// supervisor enforces nothing. It kills those that are stopped each time.
+// resumeSupervisors resumes supervisors that a command stopped, because a stopped supervisor enforces nothing. It kills
+// supervisors that are found stopped each time.
 func (w *watch) resumeSupervisors(children []proc.Process) {
 	before := w.stopped
 	w.stopped = map[int]int{}
@@ -129,15 +127,15 @@ func (w *watch) resumeSupervisors(children []proc.Process) {
 	}
 }
 
-// A load is what one command uses.
+// A load is the usage of one command.
 type load struct {
 	command *command
 	proc.Count
 	memory int64
 }
 
-// limitProcesses ends each command with too many processes or threads, and the one with the
-// most of them if all have too many together.
+// limitProcesses ends each command with too many processes or threads. If all commands together have too many, it ends
+// the one with the most.
 func (w *watch) limitProcesses(all []load) {
 	for _, u := range tooMany(all, runtime.NumCPU()) {
 		u.sendStop(sandbox.TooManyProcesses) // first, because the supervisor reports the cause
@@ -145,8 +143,8 @@ func (w *watch) limitProcesses(all []load) {
 	}
 }
 
-// tooMany returns the commands that limitProcesses ends. Those with too many of their own do
-// not count against the others.
+// tooMany returns the commands that limitProcesses ends. Commands that exceed their own limit do not count against the
+// others.
 func tooMany(all []load, cpus int) []*command {
 	var out []*command
 	var rest []load

@@ -1,5 +1,4 @@
-// Package args reads the arguments that a model wrote for a tool, and holds them to the schema of
-// the tool.
+// Package args reads the arguments that a model wrote for a tool, and validates them against the schema of the tool.
 package args
 
 import (
@@ -13,27 +12,27 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/facts"
 )
 
-// A Problem is what is wrong with arguments, for the model.
+// A Problem describes to the model what is wrong with arguments.
 type Problem struct {
 	Message         string
 	Recommendations []string
 }
 
-// A Checker holds the arguments of one tool to its schema. It is compiled
-// when it is first needed: most tools of a session are never called.
+// A Checker validates the arguments of one tool. Its schema is compiled when it is first needed: most tools of a
+// session are never called.
 type Checker struct {
 	compiled func() (*schema.Validator, error)
-	// foreign says that a server checks the arguments itself.
+	// foreign reports that a server validates the arguments itself.
 	foreign bool
-	// unvalidated is why arguments were not validated, until it is taken; and reported is
-	// whether that was noted before.
+	// unvalidated is why arguments were not validated, until TakeUnvalidated returns it. reported is true once that was
+	// noted.
 	mu          sync.Mutex
 	unvalidated string
 	reported    bool
 }
 
-// NewChecker returns the Checker of a schema. If the schema is of a server, the server checks
-// the arguments itself.
+// NewChecker returns the Checker of a schema. If the schema comes from a server, the server validates the arguments
+// itself.
 func NewChecker(input json.RawMessage, known facts.Facts) *Checker {
 	c := &Checker{foreign: known.Foreign}
 	c.compiled = sync.OnceValues(func() (*schema.Validator, error) {
@@ -46,28 +45,29 @@ func NewChecker(input json.RawMessage, known facts.Facts) *Checker {
 	return c
 }
 
-// skip notes why arguments were not validated, once.
-func (s *Checker) skip(why error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.reported {
-		s.unvalidated, s.reported = why.Error(), true
+// skip notes, once, why arguments were not validated.
+func (c *Checker) skip(why error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.reported {
+		c.unvalidated, c.reported = why.Error(), true
 	}
 }
 
-// TakeUnvalidated returns why arguments were not validated, the first time; else nothing.
-func (s *Checker) TakeUnvalidated() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	why := s.unvalidated
-	s.unvalidated = ""
+// TakeUnvalidated returns why arguments were not validated, the first time it is called after that; otherwise it
+// returns an empty text.
+func (c *Checker) TakeUnvalidated() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	why := c.unvalidated
+	c.unvalidated = ""
 	return why
 }
 
-// Check returns the error for the model if arguments do not fit. All objects fit a schema of an
-// MCP server that cannot be used, or that takes too long to validate them with: the server checks
-// them itself. Nobody else checks those of the other tools, which are refused.
-func (s *Checker) Check(name string, args json.RawMessage) *Problem {
+// Check returns the error for the model if arguments do not match the schema. If the schema of an MCP server is
+// invalid, or validation takes too long, every object is accepted, because the server validates the arguments itself.
+// For all other tools, such arguments are refused.
+func (c *Checker) Check(name string, args json.RawMessage) *Problem {
 	var value any
 	if err := json.Unmarshal(args, &value); err != nil {
 		return notJSON(err.Error())
@@ -75,13 +75,13 @@ func (s *Checker) Check(name string, args json.RawMessage) *Problem {
 	if _, ok := value.(map[string]any); !ok {
 		return notObject(value)
 	}
-	v, unusable := s.compiled()
+	v, unusable := c.compiled()
 	if unusable != nil {
-		return s.unchecked(name, unusable, "Tell the user: no arguments of this tool are accepted until its schema is corrected.")
+		return c.unchecked(name, unusable, "Tell the user: no arguments of this tool are accepted until its schema is corrected.")
 	}
 	err := v.Validate(args)
 	if cost, ok := errors.AsType[*schema.CostError](err); ok {
-		return s.unchecked(name, cost, "Write fewer items, or shorter texts.")
+		return c.unchecked(name, cost, "Write fewer items, or shorter texts.")
 	}
 	if err != nil {
 		return Invalid(name, strings.TrimSuffix(err.Error(), ".")+".")
@@ -89,16 +89,16 @@ func (s *Checker) Check(name string, args json.RawMessage) *Problem {
 	return nil
 }
 
-// unchecked returns the error for the model if arguments cannot be validated, with what to do.
-func (s *Checker) unchecked(name string, why error, mend string) *Problem {
-	if s.foreign {
-		s.skip(why)
+// unchecked returns the error for the model if arguments cannot be validated, with advice.
+func (c *Checker) unchecked(name string, why error, mend string) *Problem {
+	if c.foreign {
+		c.skip(why)
 		return nil
 	}
 	return Invalid(name, "they cannot be validated: "+why.Error()+". "+mend)
 }
 
-// notJSON reports arguments that are no JSON and could not be repaired.
+// notJSON reports arguments that are not JSON and could not be repaired.
 func notJSON(why string) *Problem {
 	return &Problem{
 		Message:         "Tool call failed: arguments were not valid JSON. Please check your tool call format and try again.",
@@ -106,8 +106,8 @@ func notJSON(why string) *Problem {
 	}
 }
 
-// notObject reports arguments that are JSON, but no object. A string is what
-// the model wrote when that was no JSON at all.
+// notObject reports arguments that are JSON but not an object. A string is the original text of a model, if that was
+// not JSON at all.
 func notObject(value any) *Problem {
 	if text, ok := value.(string); ok {
 		var ignored any
@@ -118,7 +118,7 @@ func notObject(value any) *Problem {
 	return &Problem{Message: "Tool call failed: arguments must be a JSON object, such as {\"name\": \"value\"}."}
 }
 
-// Invalid reports arguments that do not fit the tool of a name.
+// Invalid reports arguments that do not match the schema of a tool.
 func Invalid(name, words string) *Problem {
 	return &Problem{Message: fmt.Sprintf("Invalid arguments for %s: %s", name, words)}
 }

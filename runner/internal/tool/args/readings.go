@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// A Reading is a way to read what a model wrote as arguments: an object.
+// A Reading is one interpretation of the arguments that a model wrote: an object.
 type Reading struct {
 	Args json.RawMessage
-	// Guessed marks a reading that is used only if it fits the schema, because the model wrote it differently.
+	// Guessed marks a reading that is used only if it matches the schema, because the model wrote something else.
 	Guessed bool
 }
 
-// Readings are the ways to read what a model wrote, the plainest first.
+// Readings returns the possible readings of the arguments that a model wrote, the most literal first.
 func Readings(raw string) []Reading {
 	var all []Reading
 	add := func(one Reading) {
@@ -41,13 +41,12 @@ func Readings(raw string) []Reading {
 	return all
 }
 
-// object reports whether args are a JSON object.
+// object reports whether args is a JSON object.
 func object(args []byte) bool {
 	return bytes.HasPrefix(bytes.TrimSpace(args), []byte("{")) && json.Valid(args)
 }
 
-// withoutNulls drops the arguments that are null: models write that for what
-// they leave out.
+// withoutNulls removes arguments that are null: models write null for arguments that they omit.
 func withoutNulls(args json.RawMessage) (json.RawMessage, bool) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(args, &members) != nil {

@@ -6,14 +6,11 @@ import (
 	"strings"
 )
 
-// RepairJSON makes JSON of a text that only just is none, and reports whether it could. It
-// is conservative: it corrects how something is written, never guesses what was meant. It
-// removes a code fence. It closes what is not closed, except strings, whose rest may be
-// missing. It drops a surplus comma or bracket at an end and quotes bare names. In strings
-// it converts single quotes, Python's constants, raw line ends and unknown escapes into
-// JSON.
-//
-// JSON comes out as it went in, but for space between values.
+// RepairJSON turns a text that is almost JSON into JSON, and reports whether it could. It corrects only notation and
+// never guesses content: it removes a code fence, closes everything that is open except strings, whose rest may be
+// missing, drops a surplus comma or bracket at an end, and quotes bare names. In strings it converts single quotes,
+// Python's constants, raw line ends and unknown escapes into JSON. Valid JSON is returned unchanged except for white
+// space between values.
 func RepairJSON(raw string) (json.RawMessage, bool) {
 	m := repairer{in: unfenced(raw)}
 	if !m.value(0) {
@@ -26,7 +23,7 @@ func RepairJSON(raw string) (json.RawMessage, bool) {
 	return m.out, json.Valid(m.out)
 }
 
-// unfenced takes the fence of Markdown off a text.
+// unfenced removes a Markdown fence around a text.
 func unfenced(raw string) string {
 	text := strings.TrimSpace(raw)
 	body, ok := strings.CutPrefix(text, "```")
@@ -41,64 +38,63 @@ func unfenced(raw string) string {
 	return strings.TrimSpace(rest)
 }
 
-// maxNesting bounds the depth of what is repaired, and so the stack.
+// maxNesting bounds the depth of repaired values, and so the stack.
 const maxNesting = 100
 
-// A repairer reads almost-JSON and writes JSON. Its methods report whether they
-// could read what they are for.
+// A repairer reads almost-JSON and writes JSON. Each method reports whether it could read what its name says.
 type repairer struct {
 	in  string
 	at  int
 	out []byte
 }
 
-func (m *repairer) value(depth int) bool {
-	m.space()
-	switch c := m.peek(); {
+func (r *repairer) value(depth int) bool {
+	r.space()
+	switch c := r.peek(); {
 	case depth > maxNesting:
 		return false
 	case c == '{':
-		return m.members('}', depth, m.member)
+		return r.members('}', depth, r.member)
 	case c == '[':
-		return m.members(']', depth, m.value)
+		return r.members(']', depth, r.value)
 	case c == '"', c == '\'':
-		return m.text()
+		return r.text()
 	default:
-		return m.word()
+		return r.word()
 	}
 }
 
-// members reads what is between brackets, as far as there is something.
-func (m *repairer) members(closer byte, depth int, one func(depth int) bool) bool {
-	m.emit(m.next())
+// members reads members up to the closing bracket, or up to the end of the text.
+func (r *repairer) members(closer byte, depth int, one func(depth int) bool) bool {
+	r.emit(r.next())
 	for first := true; ; first = false {
-		m.space()
-		switch m.peek() {
+		r.space()
+		switch r.peek() {
 		case closer:
-			m.at++
+			r.at++
 			fallthrough
 		case 0:
-			m.emit(closer)
+			r.emit(closer)
 			return true
 		}
 		if !first {
-			m.emit(',')
+			r.emit(',')
 		}
 		if !one(depth + 1) {
 			return false
 		}
-		if !m.separated(closer) {
+		if !r.separated(closer) {
 			return false
 		}
 	}
 }
 
-// separated reads the comma between two members, or sees that no more follow.
-func (m *repairer) separated(closer byte) bool {
-	m.space()
-	switch m.peek() {
+// separated reads the comma between two members, or detects that no member follows.
+func (r *repairer) separated(closer byte) bool {
+	r.space()
+	switch r.peek() {
 	case ',':
-		m.at++
+		r.at++
 		return true
 	case closer, 0:
 		return true
@@ -106,84 +102,84 @@ func (m *repairer) separated(closer byte) bool {
 	return false
 }
 
-func (m *repairer) member(depth int) bool {
-	if c := m.peek(); c == '"' || c == '\'' {
-		if !m.text() {
+func (r *repairer) member(depth int) bool {
+	if c := r.peek(); c == '"' || c == '\'' {
+		if !r.text() {
 			return false
 		}
-	} else if !m.name() {
+	} else if !r.name() {
 		return false
 	}
-	m.space()
-	if m.peek() != ':' {
+	r.space()
+	if r.peek() != ':' {
 		return false
 	}
-	m.emit(m.next())
-	return m.value(depth)
+	r.emit(r.next())
+	return r.value(depth)
 }
 
 // name reads a bare name and quotes it.
-func (m *repairer) name() bool {
-	start := m.at
-	for m.at < len(m.in) && (letter(m.in[m.at]) || m.at > start && digit(m.in[m.at])) {
-		m.at++
+func (r *repairer) name() bool {
+	start := r.at
+	for r.at < len(r.in) && (letter(r.in[r.at]) || r.at > start && digit(r.in[r.at])) {
+		r.at++
 	}
-	if m.at == start {
+	if r.at == start {
 		return false
 	}
-	m.out = append(m.out, '"')
-	m.out = append(m.out, m.in[start:m.at]...)
-	m.out = append(m.out, '"')
+	r.out = append(r.out, '"')
+	r.out = append(r.out, r.in[start:r.at]...)
+	r.out = append(r.out, '"')
 	return true
 }
 
-// text reads a string to the quote that it began with.
-func (m *repairer) text() bool {
-	quote := m.next()
-	m.emit('"')
-	for m.at < len(m.in) {
-		c := m.next()
+// text reads a string that ends with its opening quote.
+func (r *repairer) text() bool {
+	quote := r.next()
+	r.emit('"')
+	for r.at < len(r.in) {
+		c := r.next()
 		switch {
 		case c == quote:
-			m.emit('"')
+			r.emit('"')
 			return true
 		case c == '\\':
-			if !m.escape() {
+			if !r.escape() {
 				return false
 			}
 		case c == '"': // inside single quotes
-			m.out = append(m.out, `\"`...)
+			r.out = append(r.out, `\"`...)
 		case c < ' ':
-			m.out = append(m.out, control(c)...)
+			r.out = append(r.out, control(c)...)
 		default:
-			m.emit(c)
+			r.emit(c)
 		}
 	}
 	return false // the rest is unknown
 }
 
 // escape reads what follows a backslash.
-func (m *repairer) escape() bool {
-	if m.at == len(m.in) {
+func (r *repairer) escape() bool {
+	if r.at == len(r.in) {
 		return false
 	}
-	c := m.next()
+	c := r.next()
 	switch {
 	case c == '\'':
-		m.emit(c)
-	case strings.IndexByte(`"\/bfnrt`, c) >= 0, c == 'u' && m.hex():
-		m.out = append(m.out, '\\', c)
+		r.emit(c)
+	case strings.IndexByte(`"\/bfnrt`, c) >= 0, c == 'u' && r.hex():
+		r.out = append(r.out, '\\', c)
 	case c < ' ': // the end of a line, as a shell would hide it
-		m.out = append(m.out, control(c)...)
+		r.out = append(r.out, control(c)...)
 	default: // as in "\d+", where the backslash was meant
-		m.out = append(m.out, '\\', '\\', c)
+		r.out = append(r.out, '\\', '\\', c)
 	}
 	return true
 }
 
 // hex reports whether four hexadecimal digits follow.
-func (m *repairer) hex() bool {
-	digits := m.in[m.at:min(m.at+4, len(m.in))]
+func (r *repairer) hex() bool {
+	digits := r.in[r.at:min(r.at+4, len(r.in))]
 	return len(digits) == 4 && strings.Trim(digits, "0123456789abcdefABCDEF") == ""
 }
 
@@ -200,12 +196,12 @@ func control(c byte) string {
 }
 
 // word reads a number or a constant.
-func (m *repairer) word() bool {
-	start := m.at
-	for m.at < len(m.in) && (letter(m.in[m.at]) || digit(m.in[m.at]) || strings.IndexByte("+-.", m.in[m.at]) >= 0) {
-		m.at++
+func (r *repairer) word() bool {
+	start := r.at
+	for r.at < len(r.in) && (letter(r.in[r.at]) || digit(r.in[r.at]) || strings.IndexByte("+-.", r.in[r.at]) >= 0) {
+		r.at++
 	}
-	word := m.in[start:m.at]
+	word := r.in[start:r.at]
 	switch word {
 	case "True":
 		word = "true"
@@ -214,30 +210,30 @@ func (m *repairer) word() bool {
 	case "None":
 		word = "null"
 	}
-	m.out = append(m.out, word...)
+	r.out = append(r.out, word...)
 	return json.Valid([]byte(word))
 }
 
-func (m *repairer) space() {
-	for m.at < len(m.in) && strings.IndexByte(" \t\r\n", m.in[m.at]) >= 0 {
-		m.at++
+func (r *repairer) space() {
+	for r.at < len(r.in) && strings.IndexByte(" \t\r\n", r.in[r.at]) >= 0 {
+		r.at++
 	}
 }
 
-// peek is the next byte, or 0 at the end.
-func (m *repairer) peek() byte {
-	if m.at < len(m.in) {
-		return m.in[m.at]
+// peek returns the next byte, or 0 at the end.
+func (r *repairer) peek() byte {
+	if r.at < len(r.in) {
+		return r.in[r.at]
 	}
 	return 0
 }
 
-func (m *repairer) next() byte {
-	m.at++
-	return m.in[m.at-1]
+func (r *repairer) next() byte {
+	r.at++
+	return r.in[r.at-1]
 }
 
-func (m *repairer) emit(c byte) { m.out = append(m.out, c) }
+func (r *repairer) emit(c byte) { r.out = append(r.out, c) }
 
 func letter(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'

@@ -27,24 +27,23 @@ const (
 	keyClientSecret = "client-secret"
 )
 
-// Options say how the requests of a Toolset show who they come from.
+// Options say how the requests of a Toolset authenticate.
 type Options struct {
-	// URL is where they go: nothing of what follows is sent elsewhere.
+	// URL is the origin of the server: credentials are sent nowhere else.
 	URL *url.URL
-	// Headers are sent with each.
+	// Headers are added to each request.
 	Headers map[string]string
-	// Auth is nil where nothing is to be shown.
+	// Auth is how requests authenticate; nil: without credentials.
 	Auth *task.Auth
-	// Key reads a key of a Secret, each time anew.
+	// Key returns the current value of a key of a Secret.
 	Key func(task.SecretKey) (string, error)
-	// Learn is called with each secret that is about to be sent, so that it can be kept
-	// out of what is written down. May be nil.
+	// Learn is called with each secret before it is sent, so that it can be redacted. May be nil.
 	Learn func(redact.Secret)
-	// Now is the time; nil: that of the machine.
+	// Now is the current time; nil: the machine's.
 	Now func() time.Time
 }
 
-// Client is base as it speaks for a Toolset.
+// Client returns base with the headers and credentials of a Toolset.
 func Client(base *http.Client, o Options) *http.Client {
 	o.Now = clock.Or(o.Now)
 	if o.Learn == nil {
@@ -60,7 +59,7 @@ func Client(base *http.Client, o Options) *http.Client {
 	return &client
 }
 
-// Keys are what Auth needs of a Secret.
+// Keys returns the keys of Secrets that Auth needs.
 func Keys(a *task.Auth) []task.SecretKey {
 	if a == nil {
 		return nil
@@ -78,7 +77,7 @@ func Keys(a *task.Auth) []task.SecretKey {
 	return []task.SecretKey{key(a.Key)}
 }
 
-// A transport puts in who a request comes from.
+// A transport adds credentials to requests.
 type transport struct {
 	base    http.RoundTripper
 	options Options
@@ -114,7 +113,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.send(again, second)
 }
 
-// send sends a copy of a request with what belongs to it.
+// send sends a copy of a request with headers and a credential.
 func (t *transport) send(req *http.Request, c credential) (*http.Response, error) {
 	out := req.Clone(req.Context())
 	for name, value := range t.options.Headers {
@@ -128,7 +127,8 @@ func (t *transport) send(req *http.Request, c credential) (*http.Response, error
 	return t.base.RoundTrip(out)
 }
 
-// credential is what to show now. Refused is what was shown in vain before.
+// credential returns the current credential. refused is a credential that the server has refused, which must not be
+// used again.
 func (t *transport) credential(req *http.Request, refused string) (credential, error) {
 	a := t.options.Auth
 	if a == nil {
@@ -159,7 +159,7 @@ func (t *transport) credential(req *http.Request, refused string) (credential, e
 
 const bearer = "Bearer "
 
-// read reads what Auth needs, as it is now.
+// read reads the current keys of Auth.
 func (o Options) read(a *task.Auth) ([]string, error) {
 	keys := Keys(a)
 	values := make([]string, len(keys))
@@ -177,7 +177,7 @@ func (o Options) read(a *task.Auth) ([]string, error) {
 	return values, nil
 }
 
-// repeat is a request that was sent, to be sent again.
+// repeat returns a copy of a request that can be sent again.
 func repeat(req *http.Request) (*http.Request, error) {
 	again := req.Clone(req.Context())
 	if req.Body == nil || req.Body == http.NoBody {
@@ -191,7 +191,7 @@ func repeat(req *http.Request) (*http.Request, error) {
 	return again, err
 }
 
-// refuse ends a request that is not sent.
+// refuse closes a request that is not sent.
 func refuse(req *http.Request, err error) error {
 	if req.Body != nil {
 		_ = req.Body.Close()
@@ -199,18 +199,16 @@ func refuse(req *http.Request, err error) error {
 	return &CredentialError{err: err}
 }
 
-// A CredentialError means that a request was not sent, because there was nothing
-// to show who it comes from.
+// A CredentialError means that a request was not sent, because its credential could not be read.
 type CredentialError struct{ err error }
 
 func (e *CredentialError) Error() string { return e.err.Error() }
 
-// Unwrap is why.
+// Unwrap returns the cause.
 func (e *CredentialError) Unwrap() error { return e.err }
 
-// Remedy says what the owner of a Toolset can do after its server answered with an HTTP
-// status; empty: the server did not refuse the credentials. Field is where they are
-// configured, for example spec.http.auth.
+// Remedy describes what the owner of a Toolset can do after its server refused the credentials with an HTTP status;
+// empty: it did not refuse them. Field is where the credentials are configured, for example spec.http.auth.
 func Remedy(status int, field string, a *task.Auth) string {
 	if status != http.StatusUnauthorized && status != http.StatusForbidden {
 		return ""
@@ -228,23 +226,23 @@ func Remedy(status int, field string, a *task.Auth) string {
 	return fmt.Sprintf("Check Secret %s, key %s (%s)", a.Secret, strings.Join(names, " and "), field)
 }
 
-// A FieldError says what is wrong with one field of a Toolset.
+// A FieldError describes what is wrong with one field of a Toolset.
 type FieldError struct {
-	// Field is which, such as headers[Host] or auth.oauthClientCredentials.tokenURL.
+	// Field is the field, such as headers[Host] or auth.oauthClientCredentials.tokenURL.
 	Field string
-	// Problem is what, and what to write instead.
+	// Problem describes the error, and what to write instead.
 	Problem string
 }
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
 
-// ours are headers that HTTP itself needs.
+// ours are headers that HTTP itself needs, which a Toolset cannot set.
 var ours = []string{
 	"Connection", "Content-Length", "Host", "Keep-Alive", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
 
-// Check says whether headers and credentials can be sent: nil, or a *FieldError.
-// Reserved are headers that are not the Toolset's to set.
+// Check returns a *FieldError if headers or credentials cannot be sent, or nil. Reserved are headers that a Toolset
+// cannot set.
 func Check(headers map[string]string, a *task.Auth, reserved ...string) error {
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		if problem := problem(name, headers[name], reserved); problem != "" {
@@ -267,7 +265,7 @@ func Check(headers map[string]string, a *task.Auth, reserved ...string) error {
 	return nil
 }
 
-// problem is what is wrong with a header; empty: nothing.
+// problem returns what is wrong with a header, or an empty text.
 func problem(name, value string, reserved []string) string {
 	canonical := http.CanonicalHeaderKey(name)
 	switch {

@@ -31,14 +31,14 @@ const (
 	maxLeft = 64 << 10
 )
 
-// NewClient makes a client that reaches what Toolsets may. The proxy of the
-// environment is used where there is one.
+// NewClient makes a client that connects to all addresses that Toolsets may reach. It uses the proxy of the
+// environment.
 func NewClient() *http.Client {
 	dialer := &net.Dialer{Timeout: handshake, ControlContext: address.Control}
 	return &http.Client{Transport: httpclient.Transport(deadpath.Watch(dialer.DialContext, deadpath.Limit))}
 }
 
-// ReadURL reads the URL of a Toolset. Its error says what to write instead.
+// ReadURL parses the URL of a Toolset. Its error describes what to write instead.
 func ReadURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -75,10 +75,10 @@ func (e *RedirectError) Error() string {
 	return fmt.Sprintf("the redirect to %s is not followed: %s", e.To.Redacted(), e.why)
 }
 
-// Unwrap is why, where the target is an address that no Toolset may reach.
+// Unwrap returns the cause, if the target is an address that Toolsets may not reach.
 func (e *RedirectError) Unwrap() error { return e.cause }
 
-// redirect follows only within the origin.
+// redirect returns a function that follows redirects only within the origin.
 func redirect(origin *url.URL) func(*http.Request, []*http.Request) error {
 	return func(next *http.Request, via []*http.Request) error {
 		next.Header.Del("Referer") // it may hold what is secret in a query
@@ -96,8 +96,7 @@ func redirect(origin *url.URL) func(*http.Request, []*http.Request) error {
 	}
 }
 
-// within reports whether a URL leads to the same place as another, or to the
-// same host by https.
+// within reports whether a URL has the same origin as another, or the same host with https.
 func within(u, origin *url.URL) bool {
 	if !strings.EqualFold(u.Hostname(), origin.Hostname()) {
 		return false
@@ -121,16 +120,16 @@ func port(u *url.URL) string {
 const (
 	// tokenTimeout bounds one request for a token.
 	tokenTimeout = 30 * time.Second
-	// early is how long before its end a token is no longer used.
+	// early is how long before its expiry a token is no longer used.
 	early = 30 * time.Second
-	// lifetime is that of a token that does not say.
+	// lifetime is the lifetime of a token without an expiry.
 	lifetime = 5 * time.Minute
 	maxLife  = 24 * time.Hour
-	// refusedFor is for how long keys that were refused are not shown again.
+	// refusedFor is how long refused keys are not sent again.
 	refusedFor = time.Minute
 )
 
-// tokens are those of the grant "client_credentials", one at a time.
+// tokens requests tokens with the grant "client_credentials", one at a time.
 type tokens struct {
 	base    http.RoundTripper
 	options Options
@@ -144,7 +143,7 @@ type tokens struct {
 	again   time.Time // when they may be shown again
 }
 
-// get is a token that is good, and not the one that was refused.
+// get returns a valid token other than the refused one.
 func (t *tokens) get(ctx context.Context, refused string) (string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -175,8 +174,7 @@ func (t *tokens) wrap(err error) error {
 	return fmt.Errorf("getting a token from %s: %w", t.options.Auth.TokenURL, err)
 }
 
-// request asks for a token, in one of two ways: some servers read the client's
-// credentials only in the body.
+// request requests a token, in two ways if necessary: some servers read the client's credentials only in the body.
 func (t *tokens) request(ctx context.Context, keys []string) (*oauth2.Token, error) {
 	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
 	defer cancel()
@@ -193,14 +191,13 @@ func (t *tokens) request(ctx context.Context, keys []string) (*oauth2.Token, err
 	return got, err
 }
 
-// client sends requests for tokens. It follows no redirect: credentials go to one host.
+// client returns the client for token requests. It follows no redirect, so that credentials go to one host only.
 func (t *tokens) client() *http.Client {
 	return httpclient.New(tokenTransport{t.base})
 }
 
-// tokenTransport keeps no connection after a request, and reads each answer as JSON, as
-// RFC 6749, section 5.1 has it: the library reads forms too, and takes JSON for one where a
-// server labels it as text.
+// tokenTransport closes the connection after each request, and labels each response as JSON, as RFC 6749, section 5.1
+// requires: the library also reads forms, and would take JSON that a server labels as text for a form.
 type tokenTransport struct{ base http.RoundTripper }
 
 // RoundTrip implements [http.RoundTripper].
@@ -215,7 +212,7 @@ func (t tokenTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// ask makes one request. Nothing of the server's answer but its error code is in an error.
+// ask makes one request. An error has nothing of the server's response but its error code.
 func (t *tokens) ask(ctx context.Context, c *clientcredentials.Config) (*oauth2.Token, error) {
 	got, err := c.Token(ctx)
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
@@ -233,7 +230,7 @@ func (t *tokens) ask(ctx context.Context, c *clientcredentials.Config) (*oauth2.
 	return got, nil
 }
 
-// life is for how long a token is used. The library's Expiry is by the machine's clock.
+// life returns how long a token is used. The library computes Expiry with the machine's clock, so that is not used.
 func life(token *oauth2.Token) time.Duration {
 	d := lifetime
 	if seconds, ok := token.Extra("expires_in").(float64); ok && seconds > 0 {
@@ -242,12 +239,12 @@ func life(token *oauth2.Token) time.Duration {
 	return max(d-early, d/2)
 }
 
-// A TokenError is what the authorization server answered instead of a token.
+// A TokenError is an error response of the authorization server.
 type TokenError struct {
 	// Status is the HTTP status, Code the error code of RFC 6749, section 5.2.
 	Status int
 	Code   string
-	// Secret is the Secret whose keys were shown.
+	// Secret is the Secret whose keys were sent.
 	Secret string
 }
 
@@ -259,7 +256,7 @@ func (e *TokenError) Error() string {
 	return said
 }
 
-// advice says what to do about an error that stays.
+// advice returns what to do about a permanent error.
 func (e *TokenError) advice() string {
 	switch {
 	case e.isClient():
@@ -276,8 +273,8 @@ func (e *TokenError) advice() string {
 	return ""
 }
 
-// IsFinal reports whether the same request would be refused again. All codes of
-// RFC 6749, section 5.2 say so.
+// IsFinal reports whether the server would refuse the same request again. That is so for all codes of RFC 6749, section
+// 5.2.
 func (e *TokenError) IsFinal() bool {
 	switch e.Code {
 	case "invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type", "invalid_scope":
@@ -286,12 +283,12 @@ func (e *TokenError) IsFinal() bool {
 	return e.isClient()
 }
 
-// isClient reports whether the server did not accept who asked.
+// isClient reports whether the server refused the client's credentials.
 func (e *TokenError) isClient() bool {
 	return e.Status == http.StatusUnauthorized || e.Status == http.StatusBadRequest && e.Code == "invalid_client"
 }
 
-// word is a short text from outside as a part of one of our lines.
+// word returns an external text as part of one of our lines: short and printable.
 func word(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -1,10 +1,6 @@
-// Package auth is how Toolsets speak HTTP: where they go, and how they show who
-// they come from.
-//
-// Who wrote the Toolset said the URL, so addresses of the cluster may be
-// reached; this machine, its link and metadata services may not, whatever a name
-// leads to. Credentials are put in for each request where it is about to be
-// sent, and only there where the Toolset's URL says: a redirect to another host
-// is not followed at all. What a server refuses is tried once more when the
-// Secret has changed since.
+// Package auth is the HTTP client of Toolsets: which addresses it reaches, and how it authenticates. The author of the
+// Toolset chose the URL, so addresses in the cluster are allowed. The machine itself, link-local addresses and metadata
+// services are not, whatever a name resolves to. Credentials are added when a request is sent, and only to requests to
+// the Toolset's URL: a redirect to another host is not followed. If the server refuses them and the Secret has changed
+// meanwhile, the request is sent once more.
 package auth

@@ -26,7 +26,7 @@ type askIn struct {
 
 const unanswered = "No user answered in time. Go on with what is most sensible without an answer, and say in the result what you assumed."
 
-// Ask puts a question to a person and waits for the answer.
+// Ask returns the tool that asks the user a question and waits for the answer.
 func Ask() tool.Tool {
 	spec := tool.Spec{
 		Name: NameAsk, Description: strings.TrimSpace(askPage),
@@ -49,7 +49,7 @@ func Ask() tool.Tool {
 	})
 }
 
-// put asks. What is asked for in a form is answered in it, and in nothing else.
+// put asks the question. If it has a form, only values that match the form are accepted as answer.
 func put(ctx context.Context, call tool.Call, q tool.Question) (tool.Result, error) {
 	if q.Schema != nil {
 		q.Fits = func(answer string) error { return schema.Validate(q.Schema, json.RawMessage(answer)) }
@@ -65,7 +65,7 @@ func put(ctx context.Context, call tool.Call, q tool.Question) (tool.Result, err
 	return res, nil
 }
 
-// formOf is a schema as people are shown it, or what is wrong with it.
+// formOf returns the schema of an answer as users see it, or what is wrong with the schema.
 func formOf(in map[string]any) (form json.RawMessage, wrong string) {
 	if in == nil {
 		return nil, ""
@@ -89,7 +89,7 @@ func formOf(in map[string]any) (form json.RawMessage, wrong string) {
 	return form, ""
 }
 
-// question is what a person reads.
+// question returns the text for the user.
 func question(in askIn) string {
 	var text strings.Builder
 	text.WriteString(strings.TrimSpace(in.Question))
@@ -99,7 +99,7 @@ func question(in askIn) string {
 	return text.String()
 }
 
-// answered is what the model reads of an answer.
+// answered returns the answer for the model.
 func answered(a tool.Answer) tool.Result {
 	by := a.By
 	if by == "" {
@@ -124,15 +124,15 @@ type finishIn struct {
 	Text string `json:"text" jsonschema:"the result, for the user"`
 }
 
-// Finish ends a Run with a text.
+// Finish returns the tool that ends a Run with a text.
 func Finish() tool.Tool {
 	return tool.Typed(ending(NameFinish, finishPage), func(_ context.Context, _ tool.Call, in finishIn) (tool.Result, error) {
 		return tool.Result{Text: in.Text}, nil
 	})
 }
 
-// FinishWith ends a Run with a value of the schema, which is the schema of the
-// tool's own arguments: the model fills it in as it fills in any call.
+// FinishWith returns the tool that ends a Run with a value of a schema. The schema is also the schema of the tool's
+// arguments, so the model writes the value like any call.
 func FinishWith(output json.RawMessage) (tool.Tool, error) {
 	if err := schema.Check(output); err != nil {
 		return tool.Tool{}, fmt.Errorf("using the output schema: %w", err)
@@ -148,8 +148,7 @@ func FinishWith(output json.RawMessage) (tool.Tool, error) {
 	}), nil
 }
 
-// ending is the Spec of a tool that ends the Run. Its effect is in the journal
-// alone, so to run it again is harmless.
+// ending is the Spec of a tool that ends the Run. Its effect is only in the journal, so it can be repeated safely.
 func ending(name, page string) tool.Spec {
 	return tool.Spec{
 		Name: name, Description: strings.TrimSpace(page),
@@ -164,7 +163,7 @@ type rejectIn struct {
 	Reason string `json:"reason" jsonschema:"why it cannot or should not be done"`
 }
 
-// Reject ends a Run that cannot or should not be done.
+// Reject returns the tool that ends a Run which cannot or should not be done.
 func Reject() tool.Tool {
 	return tool.Typed(ending(NameReject, rejectPage), func(_ context.Context, _ tool.Call, in rejectIn) (tool.Result, error) {
 		return tool.Result{Text: in.Reason}, nil
@@ -186,8 +185,8 @@ type thinkIn struct {
 	Thought string `json:"thought" jsonschema:"what to think about"`
 }
 
-// Think lets a model that has no thinking of its own reason between calls. It
-// does nothing: the call is the record.
+// Think returns a tool with which a model that does not reason by itself can reason between calls. It does nothing: the
+// call is the record.
 func Think() tool.Tool {
 	spec := tool.Spec{
 		Name: NameThink, Description: strings.TrimSpace(thinkPage),

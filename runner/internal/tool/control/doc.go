@@ -1,3 +1,3 @@
-// Package control is the tools by which a model speaks instead of acting: to itself
-// with think, to the loop with finish and reject, to people with ask.
+// Package control has the tools with which a model controls the session: think for itself, finish and reject for the
+// loop, ask for users.
 package control

@@ -25,15 +25,14 @@ var (
 // maxName is how long the name of a tool may be, for every provider.
 const maxName = 64
 
-// Agent makes a tool of an agent. The model calls it by the name, or by the
-// agent's own when that is empty; either is made one that providers accept. Its
-// arguments are the agent's input; without a schema for that they are a prompt.
-// An error means that the schema is none.
+// Agent makes a tool that calls an agent. The tool has the given name or, if it is empty, the name of the agent, with
+// characters replaced that providers refuse. Its arguments are the agent's input; without a schema, they are a prompt.
+// An error means that the schema is invalid.
 func Agent(a task.Agent, name string) (tool.Tool, error) {
 	return worker(a, name, tool.Delegation{Agent: a.Name})
 }
 
-// Run makes a tool of an agent that works in a child Run; as Agent does.
+// Run makes a tool that calls an agent in a child Run, like Agent.
 func Run(a task.Agent, name string) (tool.Tool, error) {
 	if len(a.Name) > task.MaxAsker {
 		return tool.Tool{}, fmt.Errorf("the name of the agent has %d bytes; at most %d can be asked for as a child Run: give it a shorter name", len(a.Name), task.MaxAsker)
@@ -41,7 +40,7 @@ func Run(a task.Agent, name string) (tool.Tool, error) {
 	return worker(a, name, tool.Delegation{Agent: a.Name, Run: true})
 }
 
-// worker makes the tool that hands an agent work; d is to whom.
+// worker makes the tool that delegates to an agent. d is the delegation without its input.
 func worker(a task.Agent, name string, d tool.Delegation) (tool.Tool, error) {
 	if name == "" {
 		name = a.Name
@@ -80,7 +79,7 @@ func worker(a task.Agent, name string, d tool.Delegation) (tool.Tool, error) {
 	return made, nil
 }
 
-// checkInput holds a schema to what the arguments of a tool can be: an object.
+// checkInput checks that a schema is possible for the arguments of a tool: an object.
 func checkInput(raw json.RawMessage) error {
 	if err := schema.Check(raw); err != nil {
 		return err
@@ -94,8 +93,7 @@ func checkInput(raw json.RawMessage) error {
 	return nil
 }
 
-// prompt is the first user message of an agent: the argument of that name, or else all
-// arguments.
+// prompt returns the first message to an agent: the argument of that name, or otherwise all arguments.
 func prompt(args json.RawMessage) string {
 	var in struct {
 		Prompt json.RawMessage `json:"prompt"`
@@ -116,7 +114,7 @@ func compact(raw json.RawMessage) string {
 	return out.String()
 }
 
-// safe makes a name one that every provider accepts.
+// safe replaces characters that some providers refuse in names.
 func safe(name string) string {
 	name = strings.Map(func(r rune) rune {
 		switch {

@@ -1,10 +1,6 @@
-// Package delegate is the tools by which an agent hands work to others: task,
-// which opens a fresh session, and agents as tools, each under a name of its own.
-//
-// An agent works in the same pod, or in a child Run ([Run]).
-//
-// What they do is for the session to do ([tool.Session]); here is what a model is
-// told of it. The other agent knows only what is handed over, and only its result
-// comes back. A call that a crash interrupted is made again and finds the other
-// session where it stood.
+// Package delegate has the tools with which an agent delegates to others: Task, which opens a new session, and agents
+// as tools with their own names. An agent works in the same pod, or in a child Run ([Run]). The session executes
+// delegations ([tool.Session]); this package defines what a model reads about them. The other agent knows only its
+// input, and only its result is returned. A call that a crash interrupted is repeated and continues the session that it
+// had opened.
 package delegate

@@ -182,7 +182,7 @@ func unknown(name string, agents []task.Agent) tool.Result {
 		"There are: "+strings.Join(names, ", ")+".", "Leave agent out to hand it to a fresh session of your own kind.")
 }
 
-// hand has a session of its own do a piece of work, and waits for the result.
+// hand delegates to a session and waits for the result.
 func hand(ctx context.Context, call tool.Call, d tool.Delegation) (tool.Result, error) {
 	if strings.TrimSpace(d.Prompt) == "" {
 		return tool.Fail("The prompt is empty.", "Write the whole task into it: the other session knows nothing else."), nil
@@ -198,7 +198,7 @@ func hand(ctx context.Context, call tool.Call, d tool.Delegation) (tool.Result, 
 	return result, nil
 }
 
-// summary says in a line what was handed to whom.
+// summary describes the delegation in a line.
 func summary(d tool.Delegation) string {
 	line := strings.Join(strings.Fields(d.Prompt), " ")
 	if d.Agent != "" {

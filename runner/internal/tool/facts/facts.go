@@ -1,38 +1,37 @@
-// Package facts has what only the runner's own tools say of themselves. Other modules can copy
-// it with a tool, and neither make nor change it.
+// Package facts has what only the runner's own tools state about themselves. Other modules can copy these facts with a
+// tool, but neither create nor change them.
 package facts
 
-// Facts are what the runner knows of a tool of its own, beside its Spec.
+// Facts are further properties of the runner's own tools.
 type Facts struct {
-	// Foreign means that Input is the schema of a server, which checks what its formats mean
-	// itself; see [schema.Validator.WithoutFormats].
+	// Foreign means that Input is the schema of a server, which validates formats itself; see
+	// [schema.Validator.WithoutFormats].
 	Foreign bool
-	// Endpoint is where the calls go outside of the pod, if the configuration names it.
+	// Endpoint is where calls go outside of the pod, if it is configured.
 	Endpoint Endpoint
-	// Origin is the Toolset that the tool comes from; its zero value: none.
+	// Origin is the Toolset that the tool comes from; zero: none.
 	Origin Origin
-	// SchemaChanges say how Input differs from the schema that the owner of the tool wrote,
-	// which model providers would refuse; empty: not at all.
+	// SchemaChanges describe how Input differs from the schema that the owner of the tool wrote, because model
+	// providers would refuse that schema; empty: it does not differ.
 	SchemaChanges []string
-	// Ends marks Finish and Reject: a successful call is the last of the Run.
+	// Ends marks Finish and Reject: a successful call ends the Run.
 	Ends bool
 }
 
-// An Endpoint is where the calls of a tool go, as its owner configured it.
+// An Endpoint is where the calls of a tool go, as users configured it.
 type Endpoint struct {
-	// Name is its owner, such as "toolset weather".
+	// Name names its object, such as "toolset weather".
 	Name string
-	// Field is what in the configuration names it, such as "spec.requests.baseURL of Toolset
-	// weather".
+	// Field is the field in which it is configured, such as "spec.requests.baseURL of Toolset weather".
 	Field string
 }
 
-// An Origin names a tool as its Toolset does, in allow and deny.
+// An Origin is the name of a tool in allow and deny of its Toolset's entry.
 type Origin struct {
 	Toolset, Tool string
 }
 
-// Internal has Facts. A copy of a tool keeps it; only [Facts.Internal] makes another.
+// Internal holds Facts. A copy of a tool keeps it; only [Facts.Internal] makes a new one.
 type Internal struct{ facts Facts }
 
 // Internal returns the facts for a tool.

@@ -9,9 +9,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// canonicalPath is the canonical form of the arguments of a tool that takes a
-// path: absolute and clean, with the links resolved. A path that is left out is
-// the view's Home.
+// canonicalPath returns the canonical form of the arguments of a tool that takes a path: absolute and clean, with the
+// links resolved. A missing path is the view's Home.
 func (t *Toolset) canonicalPath(ctx context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
 	var in struct {
 		Path string `json:"path"`
@@ -22,8 +21,8 @@ func (t *Toolset) canonicalPath(ctx context.Context, args json.RawMessage) (json
 	return t.set(ctx, args, in.Path, map[string]string{})
 }
 
-// canonicalGlob is canonicalPath for Glob. The directory at the start of its
-// pattern is part of the path, so that rules see where it looks.
+// canonicalGlob is canonicalPath for Glob. The directory at the start of its pattern becomes part of the path, so that
+// policies see where it searches.
 func (t *Toolset) canonicalGlob(ctx context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
 	var in globIn
 	if err := json.Unmarshal(args, &in); err != nil {
@@ -52,7 +51,7 @@ func (t *Toolset) canonicalGrep(ctx context.Context, args json.RawMessage) (json
 	return t.set(ctx, args, dir, map[string]string{"glob": glob})
 }
 
-// set puts the canonical path and the rest into arguments.
+// set sets the canonical path and the other arguments.
 func (t *Toolset) set(ctx context.Context, args json.RawMessage, name string, rest map[string]string) (json.RawMessage, *tool.Error) {
 	canonical, err := t.canonical(ctx, name)
 	if err != nil {
@@ -62,7 +61,7 @@ func (t *Toolset) set(ctx context.Context, args json.RawMessage, name string, re
 	return tool.SetArgs(args, rest), nil
 }
 
-// canonical is the one name of what a path leads to.
+// canonical returns the canonical name of the file that a path leads to.
 func (t *Toolset) canonical(ctx context.Context, name string) (string, error) {
 	at, err := t.view.resolve(name)
 	if err != nil {
@@ -78,7 +77,7 @@ func (t *Toolset) canonical(ctx context.Context, name string) (string, error) {
 	return t.view.name(resolved), nil
 }
 
-// refused is why arguments have no canonical form.
+// refused returns why arguments have no canonical form.
 func (v View) refused(name string, err error) *tool.Error {
 	result, err := v.failed(name, err)
 	if err != nil { // the context has ended

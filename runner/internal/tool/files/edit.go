@@ -28,8 +28,7 @@ var (
 	errUnread = errors.New("has not been read")
 	// errAbsent refuses an edit that would create a file.
 	errAbsent = errors.New("does not exist")
-	// errRemoved refuses an edit of a file that the session knew and that a
-	// command has removed.
+	// errRemoved refuses an edit of a file that the session had read and that a command has removed since.
 	errRemoved = errors.New("was removed since it was last read or written")
 	// errNumbered refuses an edit whose new text has the line numbers of Read.
 	errNumbered = errors.New("begins with the line numbers of Read")
@@ -58,7 +57,7 @@ func (t *Toolset) edit() tool.Tool {
 	return made
 }
 
-// replace edits a file that is as it was last seen.
+// replace edits a file that has not changed since the session last read it.
 func (t *Toolset) replace(ctx context.Context, at string, e backend.Edit) (backend.Edited, error) {
 	s := t.states.lock(at)
 	defer s.Unlock()
@@ -85,10 +84,10 @@ func (t *Toolset) replace(ctx context.Context, at string, e backend.Edit) (backe
 	return edited, err
 }
 
-// lineLabel matches what Read puts before a line, or before a part of a long line.
+// lineLabel matches the label that Read puts before a line, or before a part of a long line.
 var lineLabel = regexp.MustCompile(`^ *(\d+)(\.\d+)?  `)
 
-// numbered reports whether each line of a text begins as a line shown by Read.
+// numbered reports whether each line of a text begins like a line shown by Read.
 func numbered(text string) bool {
 	for _, line := range splitLines(text) {
 		if !lineLabel.MatchString(line) {
@@ -109,8 +108,8 @@ type copied struct {
 	lines []string // without the numbers
 }
 
-// copiedLines returns the lines of a text each of which begins with a number, the
-// numbers counting up by one. Parts of one line have the same number.
+// copiedLines returns the lines of a text without their numbers, if each line begins with a number and the numbers
+// count up by one. Parts of one line have the same number.
 func copiedLines(text string) (copied, bool) {
 	var c copied
 	for i, line := range splitLines(text) {
@@ -135,10 +134,9 @@ func copiedLines(text string) (copied, bool) {
 	return c, true
 }
 
-// refuseNumbers returns errNumbered for a new text that was copied with the line
-// numbers of Read. A file may have numbered lines of its own, so the numbers must
-// be those of the file: either old stands at the first of them, or the file has
-// one of the lines under its number, and has no numbers there itself.
+// refuseNumbers returns errNumbered for a new text that was copied with the line numbers of Read. Since a file may have
+// numbered lines of its own, the numbers must match the file: either the old text is at the first of them, or the file
+// has one of the lines at its number and has no numbers there itself.
 func (t *Toolset) refuseNumbers(ctx context.Context, at string, e backend.Edit) error {
 	c, ok := copiedLines(e.New)
 	if !ok || e.Old == "" || numbered(e.Old) {

@@ -11,11 +11,11 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// maxAnswers bounds the answers that one call keeps, by file.
+// maxAnswers bounds how many decisions of the policy one call keeps, by file.
 const maxAnswers = 10_000
 
-// A filter leaves out of a list what the policies of the session do not let it
-// Read without a person. It is safe for concurrent use.
+// A filter removes files from a list that the policies of the session do not let it Read without asking a user. It is
+// safe for concurrent use.
 type filter struct {
 	t       *Toolset
 	ctx     context.Context
@@ -34,7 +34,7 @@ func (t *Toolset) filterFor(ctx context.Context, call tool.Call) *filter {
 	return f
 }
 
-// allows says whether a file may be read, by the path of the backend.
+// allows reports whether a file may be read, by its path in the backend.
 func (f *filter) allows(at string) bool {
 	name := f.t.view.name(at)
 	f.mu.Lock()
@@ -61,8 +61,8 @@ func (f *filter) readableEntries(infos []backend.Info) []backend.Info {
 	return slices.DeleteFunc(infos, f.skipInfo())
 }
 
-// skipInfo is asked of each entry that Ls and Glob find. A link may be read only
-// if what it leads to may be as well.
+// skipInfo returns a function that reports which entries of Ls and Glob to skip. A link may be shown only if its target
+// may be read as well.
 func (f *filter) skipInfo() func(backend.Info) bool {
 	if f.session == nil {
 		return nil
@@ -76,16 +76,14 @@ func (f *filter) skipInfo() func(backend.Info) bool {
 	}
 }
 
-// allowsTarget says whether what a link leads to may be read. A link that leads
-// nowhere shows nothing but itself.
+// allowsTarget reports whether the target of a link may be read. A link without a target reveals nothing.
 func (f *filter) allowsTarget(link string) bool {
 	target, err := f.t.backend.Resolve(f.ctx, link)
 	return err != nil || f.allows(target)
 }
 
-// skip is called for each file that Grep is to search, before it is searched: were
-// it called only after a match, the note would reveal whether a file that may not
-// be read matches the pattern.
+// skip returns a function that Grep calls for each file before it searches it. If it were called only after a match,
+// the note would reveal whether a forbidden file matches the pattern.
 func (f *filter) skip() func(at string) bool {
 	if f.session == nil {
 		return nil
@@ -99,8 +97,7 @@ func (f *filter) skip() func(at string) bool {
 	}
 }
 
-// leaveOut counts a file once: several patterns may find it. It stops counting
-// above maxAnswers.
+// leaveOut counts a file once, even if several patterns find it. It stops counting at maxAnswers.
 func (f *filter) leaveOut(at string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -109,7 +106,7 @@ func (f *filter) leaveOut(at string) {
 	}
 }
 
-// note adds to a result what was left out of it.
+// note adds to a result how many files were left out.
 func (f *filter) note(result string) string {
 	switch n := len(f.left); {
 	case n == 0:

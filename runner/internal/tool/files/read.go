@@ -16,11 +16,10 @@ import (
 
 const (
 	defaultLines = 100
-	// chunk is how many characters of a line are shown under one number.
+	// chunk is the maximum number of characters of a line under one number.
 	chunk = 5000
-	// maxResult is how many characters a result has at most. It is what counts as
-	// large for the results of other tools, which are put aside whole; ours can be
-	// asked for in parts.
+	// maxResult is the maximum number of characters of a result. Larger results of other tools are offloaded whole;
+	// results of these tools can be requested in parts.
 	maxResult = 80_000
 )
 
@@ -63,7 +62,7 @@ func (t *Toolset) readFile() tool.Tool {
 	return made
 }
 
-// page reads a window and remembers what was seen.
+// page reads a window and records the version that it saw.
 func (t *Toolset) page(ctx context.Context, at string, w backend.Window) (backend.Page, error) {
 	s := t.states.lock(at)
 	defer s.Unlock()
@@ -77,7 +76,7 @@ func (t *Toolset) page(ctx context.Context, at string, w backend.Window) (backen
 	return page, err
 }
 
-// showPage is a page as the model reads it: numbered lines, and where to go on.
+// showPage returns a page for the model: numbered lines, and the offset of the rest.
 func showPage(page backend.Page, offset int) tool.Result {
 	switch {
 	case page.Total == 0:
@@ -109,7 +108,7 @@ func showPage(page backend.Page, offset int) tool.Result {
 	return tool.Result{Text: l.text.String(), Summary: fmt.Sprintf("lines %d to %d of %d", page.Start, end, page.Total)}
 }
 
-// A listing is numbered lines, of maxResult characters at most.
+// A listing has numbered lines, at most maxResult characters.
 type listing struct {
 	text  strings.Builder
 	width int
@@ -117,7 +116,7 @@ type listing struct {
 	cut   bool // the first line alone was too long
 }
 
-// add adds a line if it fits, the first one as far as it fits.
+// add adds a line if it fits. The first line is added as far as it fits.
 func (l *listing) add(number int, line string) bool {
 	line = strings.ToValidUTF8(line, string(utf8.RuneError))
 	if n := utf8.RuneCountInString(line); l.chars+n > maxResult {
@@ -138,7 +137,7 @@ func (l *listing) add(number int, line string) bool {
 	}
 }
 
-// split returns what of a line goes under one number, and what is left.
+// split returns the part of a line for one number, and the rest.
 func split(line string) (head, rest string) {
 	n := 0
 	for i := range line {

@@ -50,7 +50,7 @@ func (t *Toolset) ls() tool.Tool {
 	return made
 }
 
-// entry is one line of Ls.
+// entry returns one line of Ls.
 func (t *Toolset) entry(info backend.Info) string {
 	if info.Dir {
 		return t.view.label(info.Path) + "/"
@@ -93,7 +93,7 @@ var grepPage string
 
 const defaultMatches = 100
 
-// What Grep shows of what it finds.
+// The output modes of Grep.
 const (
 	modeFiles   = "files_with_matches"
 	modeContent = "content"
@@ -139,7 +139,7 @@ func (t *Toolset) grep() tool.Tool {
 	return made
 }
 
-// match is one line of Grep.
+// match returns one line of Grep.
 func (t *Toolset) match(mode string, m backend.Match) string {
 	switch mode {
 	case modeContent:
@@ -150,7 +150,7 @@ func (t *Toolset) match(mode string, m backend.Match) string {
 	return t.view.label(m.Path)
 }
 
-// nothing says that there is no match, and what may be the cause.
+// nothing reports that nothing matched, with possible causes.
 func nothing(in grepIn) string {
 	const none = "No matches found"
 	if in.Fixed && regexp.QuoteMeta(in.Pattern) != in.Pattern {
@@ -159,7 +159,7 @@ func nothing(in grepIn) string {
 	return none
 }
 
-// A report is a list of results, of maxResult characters at most.
+// A report is a list of results, at most maxResult characters.
 type report struct {
 	lines []string
 	chars int
@@ -176,7 +176,7 @@ func (r *report) add(line string) {
 	r.chars += n
 }
 
-// text is the report, or what is said when there is nothing to report.
+// text returns the report, or none if it is empty.
 func (r *report) text(none string) string {
 	lines := r.lines
 	if len(lines) == 0 && !r.cut {

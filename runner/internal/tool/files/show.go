@@ -50,8 +50,8 @@ func (t *Toolset) ShowArgs(ctx context.Context, args json.RawMessage) (tool.File
 	return file, nil
 }
 
-// show returns an image or a document for the model. The error of a file that is neither is a
-// notShownError with an [attachment.FormatError].
+// show returns an image or a document for the model. For any other file, the error is a notShownError with an
+// [attachment.FormatError].
 func (t *Toolset) show(ctx context.Context, at string) (tool.File, error) {
 	f, err := t.backend.Open(ctx, at)
 	if err != nil {
@@ -79,7 +79,7 @@ func (t *Toolset) show(ctx context.Context, at string) (tool.File, error) {
 	return tool.File{Name: name, Data: append(head[:n], rest...)}, nil
 }
 
-// shownText is the text beside a file, for models that take none as well.
+// shownText is the text beside a file, for models that cannot read files.
 func shownText(f tool.File) string { return fmt.Sprintf("%s has %d bytes", f.Name, len(f.Data)) }
 
 // A notShownError means that an image or a document is not shown.

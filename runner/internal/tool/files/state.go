@@ -11,7 +11,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/backend"
 )
 
-// readStates are what a session knows of files, by path of the backend.
+// readStates are what a session has read of files, by path of the backend.
 type readStates struct {
 	mu     sync.Mutex
 	byPath map[string]*readState
@@ -19,15 +19,15 @@ type readStates struct {
 
 func newReadStates() *readStates { return &readStates{byPath: map[string]*readState{}} }
 
-// A readState is what a session knows of one file. It is locked while the file is
-// read or changed, so that what is known is what was last seen.
+// A readState is what a session has read of one file. It is locked while the file is read or changed, so that its
+// version belongs to the last access.
 type readState struct {
 	sync.Mutex
 	read    bool
 	version backend.Version // Any: whatever the file is now counts as read
 }
 
-// lock returns, locked, what the session knows of a file.
+// lock locks and returns the readState of a file.
 func (r *readStates) lock(at string) *readState {
 	r.mu.Lock()
 	s, ok := r.byPath[at]
@@ -40,14 +40,13 @@ func (r *readStates) lock(at string) *readState {
 	return s
 }
 
-// set records the version that the session has seen.
+// set records the version that the session has read.
 func (s *readState) set(v backend.Version) { s.read, s.version = true, v }
 
-// forget is for a file that is not there any more.
+// forget records that the file does not exist any more.
 func (s *readState) forget() { s.read, s.version = false, backend.Any }
 
-// changes are the files written by a session and those that it started, below the
-// Home of their view.
+// changes are the files that a session and its child sessions wrote, below the Home of their view.
 type changes struct {
 	view View
 
@@ -55,7 +54,7 @@ type changes struct {
 	paths map[string]bool // of the backend
 }
 
-// add counts a file as changed.
+// add records a file as changed.
 func (c *changes) add(at string) {
 	if !within(c.view.Home, c.view.name(at)) {
 		return
@@ -65,8 +64,7 @@ func (c *changes) add(at string) {
 	c.paths[at] = true
 }
 
-// list returns the files that still exist, by the names that the model knows, in the
-// order of [backend.Compare].
+// list returns the files that still exist, with the names that the model uses, in the order of [backend.Compare].
 func (c *changes) list(ctx context.Context, b *backend.Backend) ([]backend.Info, error) {
 	c.mu.Lock()
 	paths := slices.Collect(maps.Keys(c.paths))
@@ -91,7 +89,7 @@ func (c *changes) list(ctx context.Context, b *backend.Backend) ([]backend.Info,
 	return infos, nil
 }
 
-// existing returns those of the files of one directory that are there.
+// existing returns the files of one directory that still exist.
 func existing(ctx context.Context, b *backend.Backend, dir string, paths []string) ([]backend.Info, error) {
 	infos, err := b.List(ctx, dir)
 	if errors.Is(err, backend.ErrNotFound) || errors.Is(err, backend.ErrNotDir) {

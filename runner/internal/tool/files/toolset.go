@@ -27,14 +27,14 @@ type Toolset struct {
 	changes *changes
 }
 
-// Over makes the tools over a backend, of which the model sees what the view says.
+// Over makes the tools over a backend, with the names of a view.
 func Over(b *backend.Backend, v View) *Toolset {
 	v = v.clean()
 	return &Toolset{backend: b, view: v, states: newReadStates(), changes: &changes{view: v, paths: map[string]bool{}}}
 }
 
-// ForSession returns the same tools for another session, such as that of a
-// sub-agent: what it has read is its own, what it changes is counted with ours.
+// ForSession returns the same tools for another session, such as the session of a sub-agent. It has read nothing yet,
+// and its changes are counted with the changes of this session.
 func (t *Toolset) ForSession() *Toolset {
 	return &Toolset{backend: t.backend, view: t.view, states: newReadStates(), changes: t.changes}
 }
@@ -44,9 +44,8 @@ func (t *Toolset) Tools() []tool.Tool {
 	return []tool.Tool{t.edit(), t.glob(), t.grep(), t.ls(), t.readFile(), t.write()}
 }
 
-// Replay tells the tools of a call that succeeded in an earlier attempt of the
-// session, so that files read then need not be read again and files changed
-// then are counted. Calls of other tools are ignored.
+// Replay records a call that succeeded in an earlier attempt of the session: files that it read need not be read again,
+// and files that it changed are counted. Calls of other tools are ignored.
 func (t *Toolset) Replay(name string, args json.RawMessage) {
 	if name != NameRead && name != NameWrite && name != NameEdit {
 		return
@@ -69,14 +68,13 @@ func (t *Toolset) Replay(name string, args json.RawMessage) {
 	}
 }
 
-// Changed returns the files below the view's Home that were made or changed through the tools and
-// still exist, by the names that the model knows, in the order of
-// [backend.Compare].
+// Changed returns the files below the view's Home that were created or changed through the tools and still exist, with
+// the names that the model uses, in the order of [backend.Compare].
 func (t *Toolset) Changed(ctx context.Context) ([]backend.Info, error) {
 	return t.changes.list(ctx, t.backend)
 }
 
-// reading is the Spec of a tool that only looks.
+// reading returns the Spec of a tool that only reads.
 func reading(name, page string) tool.Spec {
 	return tool.Spec{
 		Name: name, Description: strings.TrimSpace(page),
@@ -84,7 +82,7 @@ func reading(name, page string) tool.Spec {
 	}
 }
 
-// changing is the Spec of a tool that changes the file at its path.
+// changing returns the Spec of a tool that changes the file at its path.
 func changing(name, page string, effect tool.Effect) tool.Spec {
 	return tool.Spec{
 		Name: name, Description: strings.TrimSpace(page),

@@ -15,15 +15,13 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/backend"
 )
 
-// A View is how a model knows the files of a backend. Its paths are absolute
-// and clean.
+// A View maps the paths that a model uses to paths of a backend. Its paths are absolute and clean.
 type View struct {
-	// Root is what the model calls the root of the backend; empty: "/".
+	// Root is the model's path of the root of the backend; empty: "/".
 	Root string
-	// Home is where relative paths begin, and where the work is: what is changed
-	// elsewhere is not counted as changed. Empty: the Root.
+	// Home is the directory of relative paths, and of the work: changes elsewhere are not counted. Empty: the Root.
 	Home string
-	// Places are the directories that the model is shown; empty: only Root.
+	// Places are the directories that the model knows; empty: only Root.
 	Places []string
 }
 
@@ -36,18 +34,17 @@ func (v View) clean() View {
 	return v
 }
 
-// Ways in which a path is not one of ours; words.go says them.
+// Reasons why a path is invalid; words.go describes them.
 var (
 	errWindows = errors.New("is a path of Windows")
 	errOutside = errors.New("is not below the root")
 	errClimbs  = errors.New("goes up")
 )
 
-// resolve turns a path as the model writes it, absolute below the root or
-// relative to home, into the backend's.
+// resolve returns the backend's path of a path that the model wrote, absolute or relative to Home.
 func (v View) resolve(name string) (string, error) {
-	// What backends refuse is refused here for the whole path: one that leaves
-	// the root and comes back is not let through because of where it ends.
+	// Invalid names are refused for the whole path before it is cleaned: a path that leaves the root and returns to it
+	// is refused, too.
 	_, err := backend.Clean(strings.TrimLeft(name, "/"))
 	switch {
 	case errors.Is(err, backend.ErrEscapes):
@@ -72,15 +69,15 @@ func within(dir, name string) bool {
 	return dir == "/" || name == dir || strings.HasPrefix(name, dir+"/")
 }
 
-// below is the backend's path of a clean one below the root.
+// below returns the backend's path of a clean path below the root.
 func (v View) below(full string) string {
 	return path.Clean(strings.TrimPrefix(strings.TrimPrefix(full, v.Root), "/"))
 }
 
-// name is what the model calls a path of the backend.
+// name returns the model's path of a path of the backend.
 func (v View) name(at string) string { return path.Join(v.Root, at) }
 
-// deepestDir is the deepest of the places that a path belongs to.
+// deepestDir returns the deepest of the places that contains a path.
 func (v View) deepestDir(name string) string {
 	if !path.IsAbs(name) {
 		name = path.Join(v.Home, name)
@@ -94,8 +91,7 @@ func (v View) deepestDir(name string) string {
 	return best
 }
 
-// pattern turns a pattern and a directory as the model writes them into the
-// backend's. A pattern that begins with a place says its directory itself.
+// pattern returns the backend's pattern and directory. A pattern that begins with a place has its own directory.
 func (v View) pattern(pattern, dir string) (glob, at string, err error) {
 	for _, p := range v.Places {
 		if p != "/" && strings.HasPrefix(pattern, p+"/") {
@@ -110,8 +106,7 @@ func driveLetter(name string) bool {
 	return len(name) >= 2 && name[1] == ':' && (name[0]|0x20) >= 'a' && (name[0]|0x20) <= 'z'
 }
 
-// label is the name of a path in a list. One that would break the line, or
-// write to a terminal, is quoted.
+// label returns a path for a list. A path that would break the line, or control a terminal, is quoted.
 func (v View) label(at string) string {
 	name := strings.ToValidUTF8(v.name(at), string(utf8.RuneError))
 	if strings.ContainsFunc(name, unicode.IsControl) {
@@ -120,9 +115,8 @@ func (v View) label(at string) string {
 	return name
 }
 
-// split moves the directories at the start of a pattern to the path where the
-// search begins. What is left is anchored there. Escaped patterns stay as they
-// are.
+// split moves the directories at the start of a pattern to the path where the search begins. The rest is anchored
+// there. Patterns with escapes stay unchanged.
 func (v View) split(dir, pattern string) (at, rest string, err error) {
 	if err := backend.CheckGlob(pattern); err != nil {
 		return "", "", err

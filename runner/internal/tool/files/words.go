@@ -16,9 +16,8 @@ import (
 // truncated ends a list that is cut.
 const truncated = "... [results truncated, try being more specific with your parameters]"
 
-// failed is the only place where an error becomes words. An error that is
-// returned as such is the end of the call's context, which is the loop's to
-// judge; everything else is for the model to read.
+// failed is the only place where an error becomes text for the model. It returns an error only if the context of the
+// call has ended, which the loop handles.
 func (v View) failed(name string, err error) (tool.Result, error) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return tool.Result{}, err
@@ -34,7 +33,7 @@ func (v View) failed(name string, err error) (tool.Result, error) {
 	return tool.Fail(fmt.Sprintf("'%s': %v", name, err)), nil
 }
 
-// ofPath says what is wrong with where a path leads.
+// ofPath describes an error about the location of a path.
 func (v View) ofPath(name string, err error) (tool.Result, bool) {
 	var (
 		outside  *backend.OutsideError
@@ -72,7 +71,7 @@ func (v View) ofPath(name string, err error) (tool.Result, bool) {
 	return tool.Result{}, false
 }
 
-// ofContent says what is wrong with what is there.
+// ofContent describes an error about the content of a file.
 func ofContent(name string, err error) (tool.Result, bool) {
 	var (
 		large       *backend.TooLargeError
@@ -101,7 +100,7 @@ func ofContent(name string, err error) (tool.Result, bool) {
 	return tool.Result{}, false
 }
 
-// notText says that a file is binary, or which encoding it has.
+// notText reports that a file is binary, or has another encoding.
 func notText(name string, err error) tool.Result {
 	if encoded, ok := errors.AsType[*backend.EncodingError](err); ok {
 		return tool.Fail(fmt.Sprintf("File '%s' %v", name, encoded), "Convert it to UTF-8 with a command such as iconv.")
@@ -113,7 +112,7 @@ func notText(name string, err error) tool.Result {
 	return tool.Fail(message)
 }
 
-// act is what was not permitted.
+// act names the operation that was not permitted.
 func act(err error) string {
 	of, ok := errors.AsType[*backend.PathError](err)
 	if ok && (of.Op == "write" || of.Op == "edit") {
@@ -122,7 +121,7 @@ func act(err error) string {
 	return "read"
 }
 
-// An editError is a failed edit with what was to be replaced.
+// An editError is a failed edit with the text that it should replace.
 type editError struct {
 	old string
 	err error
@@ -131,7 +130,7 @@ type editError struct {
 func (e *editError) Error() string { return e.err.Error() }
 func (e *editError) Unwrap() error { return e.err }
 
-// ofEdit says why a text was not replaced.
+// ofEdit describes why a text was not replaced.
 func ofEdit(name string, err error) (tool.Result, bool) {
 	var (
 		edit    *editError
@@ -190,7 +189,7 @@ func notFound(old string, none *backend.NoMatchError) tool.Result {
 	return tool.Fail(message, "Read the file again: the text must match exactly, white space included.")
 }
 
-// ofPattern says why a pattern is not usable.
+// ofPattern describes an invalid pattern.
 func ofPattern(_ string, err error) (tool.Result, bool) {
 	var wrong *backend.PatternError
 	switch {
@@ -204,7 +203,7 @@ func ofPattern(_ string, err error) (tool.Result, bool) {
 		"For Glob, write a pattern such as **/*.go or src/*.{ts,tsx}."), true
 }
 
-// lines names the lines of a text that is not unique.
+// lines names the lines where a text occurs that is not unique.
 func lines(e *backend.NotUniqueError) string {
 	numbers := make([]string, len(e.Lines))
 	for i, n := range e.Lines {
@@ -217,7 +216,7 @@ func lines(e *backend.NotUniqueError) string {
 	return text
 }
 
-// shorten cuts a text that an error quotes: the model wrote it and knows it.
+// shorten cuts a text that an error quotes: the model wrote it and has it whole.
 func shorten(s string) string {
 	const most = 500
 	if len(s) <= most {
@@ -226,7 +225,7 @@ func shorten(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// plural is one of two words, by a count.
+// plural returns one of two words, by a count.
 func plural(n int64, one, several string) string {
 	if n == 1 {
 		return one
@@ -234,7 +233,7 @@ func plural(n int64, one, several string) string {
 	return several
 }
 
-// size is a number of bytes for people.
+// size returns a number of bytes for users.
 func size(n int64) string {
 	switch {
 	case n >= 1<<20:

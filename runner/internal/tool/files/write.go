@@ -48,13 +48,13 @@ func (t *Toolset) write() tool.Tool {
 	return made
 }
 
-// overwritten is a write with what the model needs to know of it beyond its size.
+// overwritten is the result of a write, with facts for the model.
 type overwritten struct {
 	backend.Written
 	note string
 }
 
-// overwrite writes a file that is new, or is as it was last seen.
+// overwrite writes a file that is new, or that has not changed since the session last read it.
 func (t *Toolset) overwrite(ctx context.Context, at, content string) (overwritten, error) {
 	s := t.states.lock(at)
 	defer s.Unlock()
@@ -76,16 +76,15 @@ func (t *Toolset) overwrite(ctx context.Context, at, content string) (overwritte
 // A writing is how a file is written.
 type writing struct {
 	content string
-	// when is the version to replace. With Absent, a file that exists is not
-	// replaced, but writing the content that it has succeeds: a call that runs
-	// again after a crash is harmless.
+	// when is the version that is replaced. Absent does not replace an existing file, but succeeds if the file already
+	// has the content, so that a call can be repeated after a crash.
 	when    backend.Version
 	refusal error // why a file that exists must not be replaced, if Write refuses
 	note    string
 }
 
-// plan decides how content is written over what is there now. The backend
-// refuses the write if the file changes in between.
+// plan returns how to write content over the current file. The backend refuses the write if the file changes in
+// between.
 func (t *Toolset) plan(ctx context.Context, at, content string, s *readState) (writing, error) {
 	w := writing{content: content, when: backend.Absent}
 	now, err := t.backend.Read(ctx, at, backend.Window{})
@@ -119,7 +118,7 @@ func (t *Toolset) plan(ctx context.Context, at, content string, s *readState) (w
 	return w, nil
 }
 
-// formatNote says how the format of a file changed the content given for it.
+// formatNote describes how the format of a file changed the written content.
 func formatNote(given, written string, f backend.Format) string {
 	note := ""
 	plain := strings.Contains(given, "\n") && !strings.Contains(given, "\r\n")

@@ -1,5 +1,5 @@
-// Package localtest is a sandbox for tests of tools: it runs real programs as
-// ordinary processes of this machine, or acts as a test scripts it.
+// Package localtest is a sandbox for tests of tools. It runs real programs as processes of this machine, or follows the
+// script of a test.
 package localtest
 
 import (
@@ -16,19 +16,18 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
 )
 
-// A Sandbox runs programs on this machine. It is for commands that behave: it
-// holds them to their time and output alone.
+// A Sandbox runs programs on this machine. It is for well-behaved commands: it enforces only limits of time and output.
 type Sandbox struct {
-	// Env is the environment of every program beside the test's own.
+	// Env is the environment of every program in addition to the test's own.
 	Env []string
-	// Refuse, when not nil, is asked before a program starts.
+	// Refuse, if not nil, decides before a program starts.
 	Refuse func(c sandbox.Command) error
 
 	mu      sync.Mutex
 	started []sandbox.Command
 }
 
-// Started are the commands that were started, in order.
+// Started returns the commands that were started, in order.
 func (s *Sandbox) Started() []sandbox.Command {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +129,7 @@ func (p *process) end(why sandbox.Cause) {
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 }
 
-// attend passes output on until the program ends, and ends what it left behind.
+// attend passes on output until the program ends, and then kills the processes that it left.
 func (p *process) attend(ctx context.Context, ends [3]*os.File) {
 	defer context.AfterFunc(ctx, func() { p.end(sandbox.Canceled) })()
 	if p.limits.Timeout > 0 {
@@ -170,7 +169,7 @@ func (p *process) pass(stream sandbox.Stream, from *os.File) {
 	}
 }
 
-// allow holds output to its limit.
+// allow returns how much of some output is within the limit.
 func (p *process) allow(stream sandbox.Stream, n int) int {
 	if stream == sandbox.Control || p.limits.Output == 0 {
 		return n

@@ -14,18 +14,16 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model"
 )
 
-// The methods whose results are rendered here, before the library reads them. The library
-// (go-sdk v1.8.0) gives up a whole result, and with it the session, if one part is of a
-// kind that it does not know or has a field of another type (mcp/content.go:359), and it
-// reads whole numbers of structured content as 64-bit floats.
+// The methods whose results are rendered here, before the library reads them. The library (go-sdk v1.8.0) drops a whole
+// result, and with it the session, if one part has an unknown kind or a field of an unexpected type
+// (mcp/content.go:359). It also reads integers of structured content as 64-bit floats.
 const (
 	methodCall     = "tools/call"
 	methodPrompt   = "prompts/get"
 	methodResource = "resources/read"
 )
 
-// rendered returns a result as one text in the form that the library reads, with the
-// members that say what the result is.
+// rendered returns a result as one text, in a form that the library reads, with the members that describe the result.
 func rendered(method string, result json.RawMessage) json.RawMessage {
 	answer := readObject(result)
 	if resultType, ok := answer.text("resultType"); ok && resultType == "input_required" {
@@ -67,8 +65,8 @@ func marshal(value any) json.RawMessage {
 	return raw
 }
 
-// An object is a JSON object of which each member is read by itself: one that is not as
-// the protocol has it leaves the others readable.
+// An object is a JSON object whose members are decoded one by one: an invalid member does not make the others
+// unreadable.
 type object map[string]json.RawMessage
 
 // readObject reads an object; any other value has no members.
@@ -80,7 +78,7 @@ func readObject(raw json.RawMessage) object {
 	return o
 }
 
-// text returns a member that is a text.
+// text returns a member that is a string.
 func (o object) text(name string) (string, bool) {
 	var s *string
 	if json.Unmarshal(o[name], &s) != nil || s == nil {
@@ -89,14 +87,14 @@ func (o object) text(name string) (string, bool) {
 	return *s, true
 }
 
-// string returns a member that is a text; any other is empty.
+// string returns a member that is a string; any other is empty.
 func (o object) string(name string) string {
 	s, _ := o.text(name)
 	return s
 }
 
-// isSet reports whether a flag is set. A failure must not pass for a success, so whatever
-// is not plainly false counts.
+// isSet reports whether a flag is set. Every value that is not plainly false counts as set: a failure must not be taken for
+// a success.
 func isSet(raw json.RawMessage) bool {
 	switch string(raw) {
 	case "", "null", "false", "0", `""`, `"false"`:
@@ -105,7 +103,7 @@ func isSet(raw json.RawMessage) bool {
 	return true
 }
 
-// each calls f with each element of an array, or with the value that stands in its place.
+// each calls f with each element of an array. A value that is not an array counts as its only element.
 func each(raw json.RawMessage, f func(json.RawMessage)) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return
@@ -126,8 +124,7 @@ func each(raw json.RawMessage, f func(json.RawMessage)) {
 	}
 }
 
-// toolResult adds the result of a call: its content, then what of its structured content
-// the content does not say.
+// toolResult adds the result of a call: its content, and then the structured content, unless the content repeats it.
 func (p *page) toolResult(answer object, raw json.RawMessage) {
 	var text resultText
 	each(answer["content"], func(part json.RawMessage) {
@@ -159,7 +156,7 @@ func compact(raw json.RawMessage) string {
 	return strings.ToValidUTF8(b.String(), "\ufffd")
 }
 
-// hasOthers reports whether a result has members apart from those that describe it.
+// hasOthers reports whether a result has members other than those for its description.
 func hasOthers(answer object) bool {
 	for name := range answer {
 		switch name {
@@ -183,8 +180,7 @@ func (p *page) messages(answer object) {
 	})
 }
 
-// content adds a part of an answer. A part of a kind that is not known, or that is not
-// as the protocol has it, is shown as JSON.
+// content adds a part of a result. A part with an unknown kind, or in an invalid form, is shown as JSON.
 func (p *page) content(raw json.RawMessage) {
 	if p.isFull() { // reading millions of parts that are not shown takes long
 		p.left += int64(len(raw))
@@ -201,7 +197,7 @@ func (p *page) content(raw json.RawMessage) {
 	}
 }
 
-// known adds a part of a kind of the protocol, and reports whether it is one.
+// known adds a part of a result if the protocol defines its kind, and reports whether it does.
 // https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-result
 func (p *page) known(kind string, part object) bool {
 	switch kind {
@@ -253,7 +249,7 @@ func (p *page) resourceContents(r object) bool {
 	return ok
 }
 
-// withoutScheme returns the base64 of a data URL, which some servers send in its place.
+// withoutScheme returns the base64 of a data URL, which some servers send instead of plain base64.
 func withoutScheme(data string) string {
 	const mark = ";base64,"
 	head := data[:min(len(data), 256)]
@@ -263,8 +259,8 @@ func withoutScheme(data string) string {
 	return data
 }
 
-// addFile adds an image or a document, given in base64, to those that the model is shown, or a line
-// that says why it is not. What it is, its bytes tell: servers name other types.
+// addFile adds an image or a document in base64 to the files that the model is shown, or a line that explains why it is
+// not shown. Its bytes determine its type, because servers name wrong types.
 func (p *page) addFile(data string) {
 	head, err := decodeHead(data)
 	if err == nil {
@@ -288,7 +284,7 @@ func (p *page) addFile(data string) {
 	p.files = append(p.files, decoded)
 }
 
-// decodeHead decodes the first bytes of base64, which may be in lines.
+// decodeHead decodes the first bytes of base64, which may have line breaks.
 func decodeHead(data string) ([]byte, error) {
 	if len(data) <= attachment.HeadBytes {
 		return base64.StdEncoding.DecodeString(data) //nolint:wrapcheck // addFile says what it means
@@ -297,12 +293,12 @@ func decodeHead(data string) ([]byte, error) {
 	return base64.StdEncoding.DecodeString(head[:len(head)/4*4]) //nolint:wrapcheck // likewise
 }
 
-// asText returns a JSON string.
+// asText returns a value that is a JSON string.
 func asText(raw json.RawMessage) (string, bool) {
 	return object{"": raw}.text("")
 }
 
-// ofType names the type of a part.
+// ofType returns a phrase that names the type of a part.
 func ofType(kind string) string {
 	if kind == "" {
 		return "without a type"
@@ -310,14 +306,14 @@ func ofType(kind string) string {
 	return fmt.Sprintf("of type %q", line(kind, 64))
 }
 
-// decodedLen is the number of bytes that base64 text stands for.
+// decodedLen returns the decoded size of a base64 text.
 func decodedLen(encoded string) int64 {
 	text := bytes.TrimRight([]byte(encoded), "=\n")
 	return int64(len(text)) * 3 / 4
 }
 
-// A resultText is the text of a result, to compare with its structured content: servers
-// repeat that as text for clients that do not read it.
+// A resultText is the text of a result, for comparison with its structured content, which servers repeat as text for
+// older clients.
 // https://modelcontextprotocol.io/specification/2025-11-25/server/tools#structured-content
 type resultText struct {
 	parts int      // of any kind
@@ -325,41 +321,40 @@ type resultText struct {
 	size  int
 }
 
-// maxCompared bounds what is compared, in bytes: parsed JSON takes many times its length.
+// maxCompared bounds the compared text, in bytes: parsed JSON takes many times its size.
 const maxCompared = 1 << 20
 
 // add adds a part of a result.
-func (s *resultText) add(raw json.RawMessage) {
-	s.parts++
-	if s.size > maxCompared {
+func (r *resultText) add(raw json.RawMessage) {
+	r.parts++
+	if r.size > maxCompared {
 		return
 	}
 	text, ok := asText(raw)
 	if !ok {
 		text, ok = readObject(raw).text("text")
 	}
-	if s.size += len(text) + 1; ok && s.size <= maxCompared {
-		s.texts = append(s.texts, text)
+	if r.size += len(text) + 1; ok && r.size <= maxCompared {
+		r.texts = append(r.texts, text)
 	}
 }
 
 // none reports whether a result has no content.
-func (s *resultText) none() bool {
-	return s.parts == 0 || s.parts == len(s.texts) && strings.Join(s.texts, "") == ""
+func (r *resultText) none() bool {
+	return r.parts == 0 || r.parts == len(r.texts) && strings.Join(r.texts, "") == ""
 }
 
-// includes reports whether the texts repeat all of a structured content: one of them is its
-// JSON, or they are the value of its only member, in which servers wrap values that are
-// no objects.
-func (s *resultText) includes(structured json.RawMessage) bool {
-	if len(structured) > maxCompared || s.size > maxCompared {
+// includes reports whether the texts repeat a whole structured content: either one of them is its JSON, or they are the
+// value of its only member, in which servers wrap values that are not objects.
+func (r *resultText) includes(structured json.RawMessage) bool {
+	if len(structured) > maxCompared || r.size > maxCompared {
 		return false
 	}
 	value, err := decodeExact(structured)
 	if err != nil {
 		return false
 	}
-	if s.repeats(value) {
+	if r.repeats(value) {
 		return true
 	}
 	wrapped, ok := value.(map[string]any)
@@ -369,21 +364,21 @@ func (s *resultText) includes(structured json.RawMessage) bool {
 	for _, only := range wrapped {
 		value = only
 	}
-	return s.repeats(value)
+	return r.repeats(value)
 }
 
-// repeats reports whether one of the texts is a value, or each is an element of it.
-func (s *resultText) repeats(value any) bool {
-	for _, text := range s.texts {
+// repeats reports whether one of the texts is the value, or each text is an element of it.
+func (r *resultText) repeats(value any) bool {
+	for _, text := range r.texts {
 		if isText(text, value) {
 			return true
 		}
 	}
 	list, ok := value.([]any)
-	if !ok || len(list) != len(s.texts) || len(list) == 0 {
+	if !ok || len(list) != len(r.texts) || len(list) == 0 {
 		return false
 	}
-	for i, text := range s.texts {
+	for i, text := range r.texts {
 		if !isText(text, list[i]) {
 			return false
 		}
@@ -391,7 +386,7 @@ func (s *resultText) repeats(value any) bool {
 	return true
 }
 
-// isText reports whether a text is a value, as it is or as JSON.
+// isText reports whether a text is a value, literally or as JSON.
 func isText(text string, value any) bool {
 	if text == value {
 		return true
@@ -400,7 +395,7 @@ func isText(text string, value any) bool {
 	return err == nil && reflect.DeepEqual(parsed, value)
 }
 
-// decodeExact reads JSON with the digits of its numbers.
+// decodeExact decodes JSON and keeps the digits of numbers.
 func decodeExact(raw []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()

@@ -16,7 +16,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// A catalog is what a server offers, as it was asked first.
+// A catalog is what a server offered when it was first asked.
 type catalog struct {
 	tools              []offer
 	taskOnly           []string // names of tools that must be called as tasks
@@ -31,7 +31,7 @@ type offer struct {
 	readOnly, idempotent bool // as the server says
 }
 
-// survey asks a server what it offers.
+// survey reads the catalog of a server.
 func (s *Server) survey(ctx context.Context, cs *session) error {
 	var can mcp.ServerCapabilities
 	begun := cs.client.InitializeResult()
@@ -89,8 +89,7 @@ func (s *Server) list(ctx context.Context, cs *session) ([]offer, error) {
 	return all, nil
 }
 
-// page reads one page of the tools of a server, without those that must be called
-// as tasks.
+// page reads one page of the tools of a server. It leaves out tools that must be called as tasks.
 func (s *Server) page(ctx context.Context, cs *session, cursor string) (page *mcp.ListToolsResult, err error) {
 	err = safely(func() error {
 		page, err = cs.client.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
@@ -110,7 +109,7 @@ func (s *Server) page(ctx context.Context, cs *session, cursor string) (page *mc
 	return page, nil
 }
 
-// read makes an offer of what a server says of a tool.
+// read returns an offer for a tool of a server.
 func read(t *mcp.Tool) (offer, bool) {
 	o := offer{name: t.Name, description: clip(cmp.Or(t.Description, t.Title, t.Name), maxDescription), input: inputOf(t.InputSchema)}
 	if a := t.Annotations; a != nil {
@@ -119,12 +118,12 @@ func read(t *mcp.Tool) (offer, bool) {
 	return o, t.Name != "" && len(t.Name) <= 256
 }
 
-// anything is the schema of a tool whose own cannot be shown.
+// anything is the schema of a tool whose own schema cannot be used.
 const anything = `{"type":"object","properties":{}}`
 
-// inputOf is the schema of a tool as providers take it: of type object, with
-// properties. One that is too large, or none, takes anything; the server checks
-// the arguments itself.
+// inputOf returns the schema of a tool in the form that providers require: of type object, with properties. A schema
+// that is missing or too large is replaced by a schema that accepts anything; the server validates the arguments
+// itself.
 func inputOf(schema any) json.RawMessage {
 	members, ok := schema.(map[string]any)
 	if !ok {
@@ -146,7 +145,7 @@ func inputOf(schema any) json.RawMessage {
 	return raw
 }
 
-// The tools that are made of resources and prompts.
+// The tools for resources and prompts.
 const (
 	listResources = "list_resources"
 	readResource  = "read_resource"
@@ -154,7 +153,7 @@ const (
 	getPrompt     = "get_prompt"
 )
 
-// maxListed bounds what is listed at once.
+// maxListed bounds how many entries one list has.
 const maxListed = 500
 
 type listIn struct {
@@ -186,9 +185,8 @@ func (s *Server) resourceAndPromptTools() []*remote {
 	return all
 }
 
-// reader makes a tool that reads. Only one of them reads at once: what the
-// library keeps of an answer is emptied when it has been shown, so that a server
-// cannot fill our memory with what it says may be kept.
+// reader makes a tool that reads. Only one of them runs at a time: the library caches answers, and its cache is emptied
+// after each, so that a server cannot fill our memory.
 func reader[In any](s *Server, home, page string, read func(*session, context.Context, In) (tool.Result, error)) *remote {
 	t := tool.Typed(s.spec(tool.Spec{Name: home, Description: page, Effect: tool.ReadOnly}),
 		func(ctx context.Context, call tool.Call, in In) (tool.Result, error) {
@@ -205,8 +203,8 @@ func reader[In any](s *Server, home, page string, read func(*session, context.Co
 	return &remote{home: home, Tool: t}
 }
 
-func (cs *session) resources(ctx context.Context, in listIn) (tool.Result, error) {
-	answer, err := cs.client.ListResources(ctx, &mcp.ListResourcesParams{Cursor: in.Cursor})
+func (s *session) resources(ctx context.Context, in listIn) (tool.Result, error) {
+	answer, err := s.client.ListResources(ctx, &mcp.ListResourcesParams{Cursor: in.Cursor})
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -219,14 +217,14 @@ func (cs *session) resources(ctx context.Context, in listIn) (tool.Result, error
 	more(&p, len(answer.Resources), answer.NextCursor)
 	*answer = mcp.ListResourcesResult{}
 	if in.Cursor == "" {
-		cs.templates(ctx, &p)
+		s.templates(ctx, &p)
 	}
 	return listed(p.String(), "There are no resources."), nil
 }
 
-// templates adds those of URIs. Not every server that has resources has them.
-func (cs *session) templates(ctx context.Context, p *page) {
-	answer, err := cs.client.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{})
+// templates adds the templates of URIs, if the server has any.
+func (s *session) templates(ctx context.Context, p *page) {
+	answer, err := s.client.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{})
 	if err != nil {
 		return
 	}
@@ -238,10 +236,10 @@ func (cs *session) templates(ctx context.Context, p *page) {
 	*answer = mcp.ListResourceTemplatesResult{}
 }
 
-func (cs *session) resource(ctx context.Context, in readIn) (tool.Result, error) {
+func (s *session) resource(ctx context.Context, in readIn) (tool.Result, error) {
 	params := &mcp.ReadResourceParams{URI: in.URI}
 	addTrace(ctx, params)
-	answer, err := cs.client.ReadResource(ctx, params)
+	answer, err := s.client.ReadResource(ctx, params)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -260,8 +258,8 @@ func (cs *session) resource(ctx context.Context, in readIn) (tool.Result, error)
 	return result, nil
 }
 
-func (cs *session) prompts(ctx context.Context, in listIn) (tool.Result, error) {
-	answer, err := cs.client.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: in.Cursor})
+func (s *session) prompts(ctx context.Context, in listIn) (tool.Result, error) {
+	answer, err := s.client.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: in.Cursor})
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -276,7 +274,7 @@ func (cs *session) prompts(ctx context.Context, in listIn) (tool.Result, error) 
 	return listed(p.String(), "There are no prompts."), nil
 }
 
-// arguments are those of a prompt, in a line.
+// arguments returns the arguments of a prompt, in one line.
 func arguments(of []*mcp.PromptArgument) string {
 	var b strings.Builder
 	for _, a := range of[:min(len(of), 32)] {
@@ -294,10 +292,10 @@ func arguments(of []*mcp.PromptArgument) string {
 	return b.String()
 }
 
-func (cs *session) prompt(ctx context.Context, in promptIn) (tool.Result, error) {
+func (s *session) prompt(ctx context.Context, in promptIn) (tool.Result, error) {
 	params := &mcp.GetPromptParams{Name: in.Name, Arguments: in.Arguments}
 	addTrace(ctx, params)
-	answer, err := cs.client.GetPrompt(ctx, params)
+	answer, err := s.client.GetPrompt(ctx, params)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -315,7 +313,7 @@ func (cs *session) prompt(ctx context.Context, in promptIn) (tool.Result, error)
 	return result, nil
 }
 
-// more says how a list goes on.
+// more describes how to get the rest of a list.
 func more(p *page, n int, cursor string) {
 	if n > maxListed {
 		p.addf("[%d more are not shown]", n-maxListed)
@@ -326,7 +324,7 @@ func more(p *page, n int, cursor string) {
 	}
 }
 
-// listed is what was read, or that there is nothing.
+// listed returns the list, or nothing if it is empty.
 func listed(text, nothing string) tool.Result {
 	if text != "" {
 		return tool.Result{Text: text}
@@ -334,10 +332,10 @@ func listed(text, nothing string) tool.Result {
 	return tool.Result{Text: fmt.Sprintf("[%s]", nothing)}
 }
 
-// maxBatch is how many messages may stand in one array.
+// maxBatch is the maximum number of messages in one array.
 const maxBatch = 256
 
-// decode reads a message, or several in an array as old servers send them.
+// decode decodes a message, or several in an array, which old servers send.
 func decode(text []byte) ([]jsonrpc.Message, error) {
 	if text[0] != '[' {
 		m, err := message(text)
@@ -361,8 +359,8 @@ func decode(text []byte) ([]jsonrpc.Message, error) {
 	return all, nil
 }
 
-// message reads a message. The library is asked only for answers: reading takes
-// it so much that a server could keep it busy with messages that are not needed.
+// message decodes a message. Only responses are passed to the library, because decoding is so expensive there that a
+// server could keep it busy with other messages.
 func message(text []byte) (jsonrpc.Message, error) {
 	var m struct {
 		ID     any             `json:"id"`
@@ -379,7 +377,7 @@ func message(text []byte) (jsonrpc.Message, error) {
 	return &jsonrpc.Request{ID: id, Method: *m.Method, Params: m.Params}, err
 }
 
-// elements are those of a JSON array.
+// elements returns the elements of a JSON array.
 func elements(text []byte) ([]json.RawMessage, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	if _, err := dec.Token(); err != nil {
@@ -399,7 +397,7 @@ func elements(text []byte) ([]json.RawMessage, error) {
 	return all, nil
 }
 
-// progressLine is what people are shown of progress.
+// progressLine returns progress as a line for users.
 func progressLine(message string, done, total float64) string {
 	text := line(message, maxQuote)
 	switch {

@@ -14,13 +14,12 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// An UnavailableError means that a server could not be reached, or did not speak
-// with us.
+// An UnavailableError means that a server could not be reached, or did not speak the protocol.
 type UnavailableError struct {
 	Toolset string
-	// Field of the Toolset is what to check.
+	// Field is the field of the Toolset to check.
 	Field string
-	// Remedy says what to do, if the server refused the credentials.
+	// Remedy describes what to do, if the server refused the credentials.
 	Remedy string
 	Err    error
 }
@@ -32,7 +31,7 @@ func (e *UnavailableError) Error() string {
 	return fmt.Sprintf("the MCP server (%s) is not available: %s", e.Field, e.Reason())
 }
 
-// Reason returns why, without the steps of the protocol that led there.
+// Reason returns the cause, without the steps of the protocol.
 func (e *UnavailableError) Reason() string {
 	if status, is := errors.AsType[*statusError](e.Err); is {
 		return status.Error()
@@ -40,16 +39,16 @@ func (e *UnavailableError) Reason() string {
 	return cmp.Or(dialerror.Cause(e.Err), e.Err.Error())
 }
 
-// Unwrap is why.
+// Unwrap returns the cause.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
 // A NotOfferedError means that an Agent allows tools that a server does not
 // offer.
 type NotOfferedError struct {
 	Toolset string
-	// Missing are those that it allows, Offered those that there are.
+	// Missing are the allowed tools that are missing, Offered the tools of the server.
 	Missing, Offered []string
-	// TaskOnly are those of Missing that the server has, but only as tasks.
+	// TaskOnly are the tools of Missing that the server offers only as tasks.
 	TaskOnly []string
 }
 
@@ -65,7 +64,7 @@ func (e *NotOfferedError) Error() string {
 	return fmt.Sprintf("the Toolset %s does not offer %s%s; it offers %s; correct allow", e.Toolset, list(e.Missing), why, offered)
 }
 
-// list names a few things in one line.
+// list returns a few names in one line.
 func list(names []string) string {
 	const most = 100
 	more := ""
@@ -79,7 +78,7 @@ func list(names []string) string {
 	return strings.Join(told, ", ") + more
 }
 
-// A statusError is an answer over HTTP that is none of the protocol.
+// A statusError is an HTTP response that does not belong to the protocol.
 type statusError struct {
 	code int
 	text string
@@ -89,26 +88,26 @@ func (e *statusError) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("it answered %d %s", e.code, e.text))
 }
 
-// isRefusal reports whether the status means that nothing was done.
+// isRefusal reports whether the status means that the request had no effect.
 func (e *statusError) isRefusal() bool {
 	return e.code < 500 && e.code != http.StatusRequestTimeout || e.code == http.StatusServiceUnavailable
 }
 
 var (
-	// errIdle ends a call in which nothing happened.
+	// errIdle ends a call without progress.
 	errIdle = errors.New("nothing happened in time")
-	// errLong ends a call in which too much did.
+	// errLong ends a call that took too long in total.
 	errLong = errors.New("the call took too long")
-	// errLarge ends a session in which a message was too large.
+	// errLarge ends a session with a message that is too large.
 	errLarge = fmt.Errorf("it sent a message of more than %d MiB", maxMessage>>20)
-	// errOver ends what is under way when a Server is closed.
+	// errOver ends calls when a Server is closed.
 	errOver = errors.New("the session was closed")
-	// errGone means that a program is no longer started.
+	// errGone means that a program is not started again.
 	errGone = fmt.Errorf("it ended %d times in a row and is not started again", maxFailures)
 	// errOldTransport means that a server speaks a transport that was replaced.
 	errOldTransport = errors.New("it speaks the HTTP+SSE transport of 2024-11-05, which is not supported. " +
 		"Use the URL of its Streamable HTTP endpoint (often /mcp in place of /sse), or a newer version of the server")
-	// errPanic means that what a server sent could not be dealt with.
+	// errPanic means that the library panicked on a message of a server.
 	errPanic = errors.New("what it sent makes no sense")
 )
 
@@ -117,8 +116,8 @@ const (
 	once   = "Try it once more later, or do without it."
 )
 
-// failed returns what the model reads of a call that failed. It is the only place where
-// errors of a server become text for the model.
+// failed returns the text for the model about a failed call. It is the only place where errors of a server become text
+// for the model.
 func (s *Server) failed(ctx context.Context, effect tool.Effect, err error) tool.Result {
 	name := "the MCP server of " + s.Toolset.Name
 	var (
@@ -148,7 +147,7 @@ func (s *Server) failed(ctx context.Context, effect tool.Effect, err error) tool
 	return lostAnswer(effect, name, err)
 }
 
-// afterRefusal says what to do after the server refused a request.
+// afterRefusal returns what to do after the server refused a request.
 func (s *Server) afterRefusal(status int) string {
 	if remedy := s.remedy(status, authField+" of Toolset "+s.Toolset.Name); remedy != "" {
 		return "Only the owner of the agent can correct this: " + remedy + "."
@@ -156,7 +155,7 @@ func (s *Server) afterRefusal(status int) string {
 	return once
 }
 
-// lostAnswer returns what the model reads of an answer that did not arrive.
+// lostAnswer returns the text for the model about a response that did not arrive.
 func lostAnswer(effect tool.Effect, name string, err error) tool.Result {
 	if errors.Is(err, errPanic) {
 		return doubtful(effect, name+" gave an answer that makes no sense")
@@ -168,7 +167,7 @@ func lostAnswer(effect tool.Effect, name string, err error) tool.Result {
 		name, line(err.Error(), maxErrorText)))
 }
 
-// doubtful returns a failure after which it is not known what has been done.
+// doubtful returns a failure after which the effect of the call is not known.
 func doubtful(effect tool.Effect, message string) tool.Result {
 	if effect == tool.ReadOnly {
 		return tool.Fail(message, once)

@@ -12,13 +12,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// maxAnswering is how many requests of a server are answered at once. It gets no
-// answer to more.
+// maxAnswering is how many requests of a server are answered at the same time. Further ones get no answer.
 const maxAnswering = 8
 
-// A guard stands between a connection and the session on it. Only answers go
-// through; what else a server sends is dealt with here, one message at a time,
-// because the session would put it on a queue without an end.
+// A guard filters the messages between a connection and its session. It passes on only responses and handles all other
+// messages itself, one at a time, because the session would put them on an unbounded queue.
 type guard struct {
 	mcp.Connection
 	// progress is called when the call with a token makes progress.
@@ -77,7 +75,7 @@ func (g *guard) Write(ctx context.Context, msg jsonrpc.Message) error {
 	return g.Connection.Write(ctx, msg)
 }
 
-// noteRequest remembers a request whose response inspectResponse reads.
+// noteRequest records the method of a request, for its response.
 func (g *guard) noteRequest(m *jsonrpc.Request) {
 	if !m.IsCall() {
 		return
@@ -90,9 +88,8 @@ func (g *guard) noteRequest(m *jsonrpc.Request) {
 	g.asked[m.ID] = m.Method
 }
 
-// method returns the method that a response answers, and forgets the request. Some
-// servers answer with the ID as a string, which the response is then given back as a
-// number.
+// method returns the method that a response answers, and forgets the request. Some servers write the ID as a string;
+// the response then gets its number back.
 func (g *guard) method(m *jsonrpc.Response) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -106,7 +103,7 @@ func (g *guard) method(m *jsonrpc.Response) string {
 	return method
 }
 
-// asNumber returns the ID that is a number where a server wrote it as a string.
+// asNumber returns the number of an ID that a server wrote as a string.
 func asNumber(id jsonrpc.ID) (jsonrpc.ID, bool) {
 	text, ok := id.Raw().(string)
 	if !ok {
@@ -138,15 +135,15 @@ func (g *guard) over() bool {
 	}
 }
 
-// version is that of the protocol, once it is known.
+// version returns the version of the protocol, once it is known.
 func (g *guard) version() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.protocolVersion
 }
 
-// inspectResponse reads the version of the protocol, and the tools that must be called
-// as tasks. It makes one text of each result that a model reads.
+// inspectResponse reads the version of the protocol and the tools that must be called as tasks, and renders results for
+// the model.
 func (g *guard) inspectResponse(m *jsonrpc.Response) {
 	switch method := g.method(m); {
 	case m.Error != nil:
@@ -177,8 +174,8 @@ func (g *guard) noteVersion(result json.RawMessage) {
 	}
 }
 
-// taskOnly returns the names of the tools in a list that must be called as tasks,
-// which the library does not read:
+// taskOnly returns the names of the tools in a list that must be called as tasks. The library does not read this
+// property:
 // https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks
 func taskOnly(list json.RawMessage) []string {
 	var page struct {
@@ -200,8 +197,7 @@ func taskOnly(list json.RawMessage) []string {
 	return names
 }
 
-// taskOnly returns the names of the tools that were listed so far and must be
-// called as tasks.
+// taskOnly returns the names of the listed tools that must be called as tasks.
 func (g *guard) taskOnly() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -229,8 +225,7 @@ func (g *guard) handleNotification(m *jsonrpc.Request) {
 	}
 }
 
-// answerRequest answers a request of the server, in a goroutine of its own because
-// the server may not read the answer.
+// answerRequest answers a request of the server, in its own goroutine, because the server may not read the answer.
 func (g *guard) answerRequest(ctx context.Context, m *jsonrpc.Request) {
 	select {
 	case g.answering <- struct{}{}:
@@ -245,8 +240,7 @@ func (g *guard) answerRequest(ctx context.Context, m *jsonrpc.Request) {
 	}()
 }
 
-// reply answers a request of a server: it may list roots, and can neither sample the
-// model nor ask a user.
+// reply answers a request of a server: it lists roots, and refuses to sample the model or to ask a user.
 func (g *guard) reply(method string) (json.RawMessage, error) {
 	switch method {
 	case "ping":

@@ -81,14 +81,14 @@ type fakeHTTPServer struct {
 	special func(w http.ResponseWriter, r *http.Request, q request) bool
 }
 
-func (p *fakeHTTPServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (f *fakeHTTPServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	var q request
 	_ = json.Unmarshal(body, &q)
-	p.mu.Lock()
-	p.seen = append(p.seen, r.Clone(context.Background()))
-	p.mu.Unlock()
-	if p.special != nil && p.special(w, r, q) {
+	f.mu.Lock()
+	f.seen = append(f.seen, r.Clone(context.Background()))
+	f.mu.Unlock()
+	if f.special != nil && f.special(w, r, q) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -98,10 +98,10 @@ func (p *fakeHTTPServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case q.ID == nil:
 		w.WriteHeader(http.StatusAccepted)
 	case q.Method == "initialize":
-		p.mu.Lock()
-		p.sessions++
-		w.Header().Set("Mcp-Session-Id", fmt.Sprint("s", p.sessions))
-		p.mu.Unlock()
+		f.mu.Lock()
+		f.sessions++
+		w.Header().Set("Mcp-Session-Id", fmt.Sprint("s", f.sessions))
+		f.mu.Unlock()
 		_, _ = io.WriteString(w, answerTo(q, hello))
 	case q.Method == "tools/list":
 		_, _ = io.WriteString(w, answerTo(q, `{"tools":[{"name":"do","inputSchema":{"type":"object"}}]}`))

@@ -12,14 +12,13 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// A page is what a model reads, up to a bound. What is known comes before what is not,
-// wherever it stands: JSON that nobody asked for takes the room that is left.
+// A page is a text for the model, up to a bound. Unknown JSON comes last: it gets the room that is left.
 type page struct {
 	parts   []pagePart
 	used    int   // bytes of the known parts
 	unknown int   // bytes of the other parts
 	left    int64 // bytes that are not shown
-	// files are images and documents that the model is shown; moreFiles is how many others there are.
+	// files are images and documents that the model is shown; moreFiles counts further ones.
 	files     [][]byte
 	moreFiles int
 }
@@ -30,7 +29,7 @@ type pagePart struct {
 	unknown bool
 }
 
-// add adds a text, apart from what is there.
+// add adds a text, separated from the previous one.
 func (p *page) add(text string) {
 	shown := clipTo(text, maxResult-p.used)
 	p.left += int64(len(text) - len(shown))
@@ -40,12 +39,12 @@ func (p *page) add(text string) {
 	}
 }
 
-// isFull reports whether no room is left for a character of any length.
+// isFull reports whether there is no room for another character.
 func (p *page) isFull() bool { return p.used > maxResult-utf8.UTFMax }
 
 func (p *page) addf(format string, args ...any) { p.add(fmt.Sprintf(format, args...)) }
 
-// addUnknown adds a line and JSON of which only the server knows the meaning.
+// addUnknown adds a line and JSON whose meaning only the server knows.
 func (p *page) addUnknown(about string, raw json.RawMessage) {
 	p.addf("[%s]", about)
 	text := compact(raw)
@@ -90,8 +89,8 @@ func clipTo(text string, n int) string {
 	return text[:n]
 }
 
-// resultOf is the answer to a call as the model reads it. The guard has made it one text, and
-// the images and documents.
+// resultOf returns the result of a call for the model. The guard has rendered it as one text, with its images and
+// documents.
 func resultOf(answer *mcp.CallToolResult) tool.Result {
 	if answer.NeedsInput() {
 		return tool.Fail("The tool asks for something that only a person could give it here, and was not given it.")
@@ -115,7 +114,7 @@ func resultOf(answer *mcp.CallToolResult) tool.Result {
 	return result
 }
 
-// addFile adds a file of the guard to a result.
+// addFile adds a file that the guard passed on to a result.
 func addFile(result *tool.Result, c mcp.Content) {
 	if file, is := c.(*mcp.ImageContent); is {
 		result.Files = append(result.Files, fileOf(len(result.Files), file.Data))
@@ -135,7 +134,7 @@ func textOf(c mcp.Content) string {
 	return ""
 }
 
-// about is a line on something that a server has.
+// about returns a line about an offer of a server.
 func about(uri, name, media, description string) string {
 	text := line(uri, 2<<10)
 	if name != "" {

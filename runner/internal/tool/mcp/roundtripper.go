@@ -22,31 +22,31 @@ const (
 	headerVersion = "Mcp-Protocol-Version"
 )
 
-// A roundTripper is the HTTP below a session. It bounds what comes back, ends with the
-// session, and tells answers of a proxy in front of a server from answers of
-// the protocol.
+// A roundTripper is the HTTP transport of a session. It bounds responses, ends with the session, and separates
+// responses of a proxy in front of a server from those of the protocol.
 type roundTripper struct {
 	base    http.RoundTripper
 	life    context.Context //nolint:containedctx // it is that of the session, which requests do not have
 	version func() string
 	refused atomic.Bool // a message that begins a session was refused as servers of the old transport do
-	// elsewhere is the answer of what is no MCP server to a message that begins a session; nil: there was none.
+	// elsewhere describes a response to the first message of a session that did not come from an MCP server; nil: there
+	// was none.
 	elsewhere atomic.Pointer[string]
 }
 
 // RoundTrip implements [http.RoundTripper].
-func (w *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
+func (r *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(req.Context())
-	stop := context.AfterFunc(w.life, cancel)
+	stop := context.AfterFunc(r.life, cancel)
 	release := sync.OnceFunc(func() { stop(); cancel() })
 	out := req.Clone(ctx)
-	if v := w.version(); v != "" && out.Header.Get(headerVersion) == "" {
+	if v := r.version(); v != "" && out.Header.Get(headerVersion) == "" {
 		out.Header.Set(headerVersion, v)
 	}
 	if v := traceOf(ctx); v != "" {
 		out.Header.Set(traceparent, v)
 	}
-	resp, err := w.base.RoundTrip(out)
+	resp, err := r.base.RoundTrip(out)
 	if err != nil {
 		release()
 		return nil, err
@@ -58,7 +58,7 @@ func (w *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp.Body = &limitedBody{ReadCloser: resp.Body, left: limit, release: release}
 	if req.Method == http.MethodPost && req.Header.Get(headerSession) == "" {
-		w.noteBeginning(resp.StatusCode, media)
+		r.noteBeginning(resp.StatusCode, media)
 	}
 	if resp.StatusCode < http.StatusBadRequest {
 		return resp, nil
@@ -66,10 +66,10 @@ func (w *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	return refusal(req, resp)
 }
 
-// noteBeginning notes what the answer to a message that begins a session says of the server.
-func (w *roundTripper) noteBeginning(status int, media string) {
+// noteBeginning records whether the response to the first message of a session comes from an MCP server.
+func (r *roundTripper) noteBeginning(status int, media string) {
 	if looksOld(status) {
-		w.refused.Store(true)
+		r.refused.Store(true)
 	}
 	isPage := status < http.StatusMultipleChoices && media == "text/html"
 	if !isPage && status != http.StatusNotFound && status != http.StatusMethodNotAllowed {
@@ -79,11 +79,10 @@ func (w *roundTripper) noteBeginning(status int, media string) {
 	if isPage {
 		answer = "it answered with a web page"
 	}
-	w.elsewhere.Store(&answer)
+	r.elsewhere.Store(&answer)
 }
 
-// refusal returns an answer with the status of an error in the form in which the library
-// reads it, or as the error that it is.
+// refusal returns a response with an error status: as a response that the library can read, or as an error.
 func refusal(req *http.Request, resp *http.Response) (*http.Response, error) {
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	hasSession := req.Header.Get(headerSession) != ""
@@ -103,8 +102,8 @@ func refusal(req *http.Request, resp *http.Response) (*http.Response, error) {
 	return nil, &statusError{code: code, text: line(http.StatusText(resp.StatusCode)+" "+string(text), maxQuote)}
 }
 
-// isHTTPError reports whether an answer without an error of the protocol is none of the
-// protocol. Below 500 the request had no effect.
+// isHTTPError reports whether a response without an error of the protocol does not belong to the protocol. Below status
+// 500 the request had no effect.
 func isHTTPError(status int, hasSession bool, asked question) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
@@ -116,10 +115,9 @@ func isHTTPError(status int, hasSession bool, asked question) bool {
 	}
 }
 
-// isAnswer reports whether an error of the protocol to a request counts, not the HTTP
-// status that it came with. Refused credentials are for the owner of the agent to correct,
-// and 404 is how a server says that a session ended, unless the code says what else there
-// is not.
+// isAnswer reports whether an error of the protocol counts rather than the HTTP status of its response. It does not if
+// credentials were refused, which the owner of the agent must correct, or with 404, with which a server reports that a
+// session ended, unless the code means that something else was not found.
 func isAnswer(status int, hasSession bool, code int64) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:
@@ -130,16 +128,16 @@ func isAnswer(status int, hasSession bool, code int64) bool {
 	return true
 }
 
-// isSessionUnknown reports whether the body of a 400 means that the server does not know
-// the session, for which the specification has 404: it is an error of the protocol, but
-// none to the request. Servers after the examples of the TypeScript SDK answer so.
+// isSessionUnknown reports whether the body of a 400 means that the server does not know the session, for which the
+// specification requires 404. The body is an error of the protocol that answers no request. Servers based on the
+// examples of the TypeScript SDK do this.
 // https://github.com/modelcontextprotocol/typescript-sdk/tree/v1.x/src/examples/server
 func isSessionUnknown(body []byte, answer *jsonrpc.Error) bool {
 	return bytes.Contains(body, []byte("No valid session ID provided")) ||
 		answer == nil && readObject(readObject(body)["error"]) != nil
 }
 
-// A prefixedBody is a body of which the first bytes were read.
+// A prefixedBody is a body whose first bytes were already read.
 type prefixedBody struct {
 	io.ReadCloser
 	prefix []byte
@@ -155,14 +153,14 @@ func (b *prefixedBody) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// looksOld reports whether a server that refuses a POST with this status may speak
-// the transport before Streamable HTTP. The specification names these three:
+// looksOld reports whether a server that refuses a POST with this status may speak the transport before Streamable
+// HTTP. The specification names these three:
 // https://modelcontextprotocol.io/specification/2025-06-18/basic/transports#backwards-compatibility
 func looksOld(status int) bool {
 	return status == http.StatusBadRequest || status == http.StatusNotFound || status == http.StatusMethodNotAllowed
 }
 
-// A limitedBody is the body of an answer, up to a limit.
+// A limitedBody is the body of a response, up to a limit.
 type limitedBody struct {
 	io.ReadCloser
 	left    int64
@@ -196,20 +194,19 @@ const (
 	maxEvent       = 1 << 20 // bytes of one event
 )
 
-// listenStandalone reads the stream of a server apart from its answers, as long as the
-// session lasts: some servers send requests there, and wait until they are declined, or
-// progress. A server may have no such stream. Opened is called when that is known.
+// listenStandalone reads the standalone stream of a server while the session lasts. Some servers send progress there,
+// or requests, and wait until these are declined. It calls opened when the stream is open, or when it is known that the
+// server has none.
 // https://modelcontextprotocol.io/specification/2025-06-18/basic/transports#listening-for-messages-from-the-server
 //
-// The library (go-sdk v1.8.0) reads this stream only if the session is on a
-// connection of its own, which it asks for a method that is not exported
-// (mcp/client.go:400). Here the session is on the guard, because the library queues
+// The library (go-sdk v1.8.0) reads this stream only on its own type of connection, which it recognizes by an
+// unexported method (mcp/client.go:400). Here the session uses the guard as its connection, because the library queues
 // requests without a bound (internal/jsonrpc2/conn.go:625).
-func (cs *session) listenStandalone(ctx context.Context, to string, opened func()) {
+func (s *session) listenStandalone(ctx context.Context, to string, opened func()) {
 	defer opened()
 	heard := 0
-	for gap := firstReconnect; heard < maxStandalone && !cs.guard.over(); gap = min(2*gap, maxReconnect) {
-		n, err := cs.readStandalone(ctx, to, maxStandalone-heard, opened)
+	for gap := firstReconnect; heard < maxStandalone && !s.guard.over(); gap = min(2*gap, maxReconnect) {
+		n, err := s.readStandalone(ctx, to, maxStandalone-heard, opened)
 		heard += n
 		if err != nil || !sleep(ctx, gap) {
 			return
@@ -219,18 +216,17 @@ func (cs *session) listenStandalone(ctx context.Context, to string, opened func(
 
 var errNoStandalone = errors.New("there is no such stream")
 
-// readStandalone reads one stream of events to its end. An error means that there will
-// be no other.
-func (cs *session) readStandalone(ctx context.Context, to string, limit int, opened func()) (int, error) {
+// readStandalone reads one stream of events to its end. An error means that no other stream will be opened.
+func (s *session) readStandalone(ctx context.Context, to string, limit int, opened func()) (int, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, to, nil)
 	if err != nil {
 		return 0, err
 	}
 	req.Header.Set("Accept", "text/event-stream")
-	if id := cs.guard.SessionID(); id != "" {
+	if id := s.guard.SessionID(); id != "" {
 		req.Header.Set(headerSession, id)
 	}
-	resp, err := cs.http.Do(req)
+	resp, err := s.http.Do(req)
 	opened()
 	if err != nil {
 		var status *statusError
@@ -243,11 +239,11 @@ func (cs *session) readStandalone(ctx context.Context, to string, limit int, ope
 	if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); resp.StatusCode != http.StatusOK || media != "text/event-stream" {
 		return 0, errNoStandalone
 	}
-	return cs.readEvents(ctx, resp.Body, limit)
+	return s.readEvents(ctx, resp.Body, limit)
 }
 
-// readEvents reads events until the stream ends. One that is too large ends it.
-func (cs *session) readEvents(ctx context.Context, from io.Reader, limit int) (int, error) {
+// readEvents reads events until the stream ends. An event that is too large ends it.
+func (s *session) readEvents(ctx context.Context, from io.Reader, limit int) (int, error) {
 	var lines splitter
 	var data []byte
 	chunk, read := make([]byte, 16<<10), 0
@@ -261,7 +257,7 @@ func (cs *session) readEvents(ctx context.Context, from io.Reader, limit int) (i
 			case ok:
 				data = append(data, bytes.TrimSpace(rest)...)
 			case len(text) == 0 && len(data) > 0:
-				cs.handleStandalone(ctx, data)
+				s.handleStandalone(ctx, data)
 				data = nil
 			}
 			return nil
@@ -277,23 +273,22 @@ func (cs *session) readEvents(ctx context.Context, from io.Reader, limit int) (i
 }
 
 // handleStandalone handles one message; responses do not belong there.
-func (cs *session) handleStandalone(ctx context.Context, text []byte) {
+func (s *session) handleStandalone(ctx context.Context, text []byte) {
 	m, err := message(text)
 	if err != nil {
 		return
 	}
 	if r, ok := m.(*jsonrpc.Request); ok {
-		cs.guard.handleRequest(ctx, r)
+		s.guard.handleRequest(ctx, r)
 	}
 }
 
-// maxEndpoint is how much of a stream is read for the event that tells the old
-// transport, in bytes.
+// maxEndpoint is how much of a stream is read to detect the old transport, in bytes.
 const maxEndpoint = 4 << 10
 
 // speaksSSE reports whether a server speaks the HTTP+SSE transport of 2024-11-05:
 // it answers a GET with a stream whose first event is named endpoint.
-func (cs *session) speaksSSE(ctx context.Context, url string) bool {
+func (s *session) speaksSSE(ctx context.Context, url string) bool {
 	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -301,7 +296,7 @@ func (cs *session) speaksSSE(ctx context.Context, url string) bool {
 		return false
 	}
 	req.Header.Set("Accept", "text/event-stream")
-	resp, err := cs.http.Do(req)
+	resp, err := s.http.Do(req)
 	if err != nil {
 		return false
 	}
@@ -319,15 +314,13 @@ func (cs *session) speaksSSE(ctx context.Context, url string) bool {
 	return false
 }
 
-// A splitter makes lines of the chunks of a stream. A line is at most as long as
-// a message may be.
+// A splitter splits the chunks of a stream into lines. A line is at most as long as a message may be.
 type splitter struct{ rest []byte }
 
-// maxRetained is how much room a splitter keeps from one line to the next.
+// maxRetained is how large a buffer a splitter keeps between lines.
 const maxRetained = 64 << 10
 
-// add hands over the lines that are whole with a chunk, as long as they are
-// wanted. An error means that one is too long.
+// add calls line with each line that a chunk completes, until line fails. An error also means that a line is too long.
 func (s *splitter) add(chunk []byte, line func([]byte) error) error {
 	for {
 		end := bytes.IndexByte(chunk, '\n')
@@ -349,8 +342,7 @@ func (s *splitter) add(chunk []byte, line func([]byte) error) error {
 	}
 }
 
-// take is what there was of a line, with the rest of it. It is good until the
-// next is added.
+// take returns the complete line that ends with rest. It is valid until the next call of add.
 func (s *splitter) take(rest []byte) []byte {
 	if len(s.rest) == 0 {
 		return rest

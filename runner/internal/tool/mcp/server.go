@@ -22,8 +22,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// A Server is an MCP server, for as long as it is wanted: a session with it, and
-// another one when that breaks.
+// A Server is a connection to an MCP server: a session, and a new one after that breaks.
 type Server struct {
 	Options
 	connector *connector
@@ -35,7 +34,7 @@ type Server struct {
 	turn    chan struct{} // who may begin a session
 	mu      sync.Mutex
 	session *session
-	// failures is how often in a row a session ended before anything was answered.
+	// failures is how many sessions in a row ended before the server answered anything.
 	failures int
 	closed   bool
 
@@ -44,9 +43,8 @@ type Server struct {
 	noted   sync.Once
 }
 
-// Connect begins a session and asks what the server offers. A server that cannot
-// be reached is an *UnavailableError, unless the Toolset is optional: then there
-// are no tools, and Note says so.
+// Connect opens a session and reads the catalog of the server. If the server cannot be reached, the error is an
+// *UnavailableError. For an optional Toolset there is no error: the Server has no tools, and Note describes why.
 func Connect(ctx context.Context, o Options) (*Server, error) {
 	s := &Server{Options: o.withDefaults(), turn: make(chan struct{}, 1), reading: make(chan struct{}, 1)}
 	client, err := s.httpClient()
@@ -79,8 +77,8 @@ func Connect(ctx context.Context, o Options) (*Server, error) {
 	return nil, unavailable
 }
 
-// Check says what is wrong with how a Toolset is reached by URL, as far as it can
-// be seen from here: nil, or where it is and what to write instead.
+// Check returns what is wrong with the URL and the credentials of a Toolset, as far as that can be found without a
+// connection, or nil.
 func Check(ts task.Toolset) error {
 	if ts.HTTP == nil {
 		return nil
@@ -95,7 +93,7 @@ func Check(ts task.Toolset) error {
 	return nil
 }
 
-// httpClient returns the client for a server over HTTP; nil: it is a program.
+// httpClient returns the client for a server over HTTP; nil: the server is a program.
 func (o Options) httpClient() (*http.Client, error) {
 	switch {
 	case o.Toolset.Stdio != nil:
@@ -118,7 +116,7 @@ func (o Options) httpClient() (*http.Client, error) {
 	}), nil
 }
 
-// Note is a line for the model about what is not there; empty: everything is.
+// Note returns a line for the model if an optional server is unavailable, or an empty text.
 func (s *Server) Note() string {
 	if s.absent == nil {
 		return ""
@@ -126,11 +124,10 @@ func (s *Server) Note() string {
 	return fmt.Sprintf("The tools of %s are not available in this run: its server could not be reached. Do without them, and say so where it matters.", s.Toolset.Name)
 }
 
-// authField is where the credentials of a server are configured.
+// authField is the field in which the credentials of a server are configured.
 const authField = "spec.http.auth"
 
-// remedy says what to do if a status means that the server refused the credentials of a
-// field.
+// remedy returns what to do if a status means that the server refused the credentials.
 func (s *Server) remedy(status int, field string) string {
 	if s.Toolset.HTTP == nil {
 		return ""
@@ -138,7 +135,7 @@ func (s *Server) remedy(status int, field string) string {
 	return auth.Remedy(status, field, s.Toolset.HTTP.Auth)
 }
 
-// field of the Toolset says where its server is.
+// field returns the field of the Toolset that configures its server.
 func (s *Server) field() string {
 	if s.Toolset.HTTP != nil {
 		return "spec.http.url"
@@ -146,7 +143,7 @@ func (s *Server) field() string {
 	return "spec.stdio"
 }
 
-// Absent returns why an optional server is not there; nil: it is.
+// Absent returns why an optional server is unavailable, or nil.
 func (s *Server) Absent() *UnavailableError { return s.absent }
 
 // Close ends the session and its program.
@@ -161,7 +158,7 @@ func (s *Server) Close() {
 	s.stop()
 }
 
-// get is the session, a new one where the last one ended.
+// get returns the session, or opens a new one if it has ended.
 func (s *Server) get(ctx context.Context) (*session, error) {
 	select {
 	case s.turn <- struct{}{}:
@@ -192,8 +189,7 @@ func (s *Server) get(ctx context.Context) (*session, error) {
 	return cs, nil
 }
 
-// current is the session that there is; without one, how often in a row it
-// failed.
+// current returns the open session, or how many in a row failed.
 func (s *Server) current() (*session, int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,14 +208,14 @@ func (s *Server) current() (*session, int, error) {
 	return nil, s.failures, nil
 }
 
-// discard closes a session that is over. The lock is held.
+// discard closes a session that has ended. The caller holds the lock.
 func (s *Server) discard(cs *session) {
 	s.session = nil
 	s.failures++
 	go cs.close()
 }
 
-// drop ends a session that is of no more use.
+// drop ends a session that cannot be used any more.
 func (s *Server) drop(cs *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,7 +224,7 @@ func (s *Server) drop(cs *session) {
 	}
 }
 
-// answered notes that a session is of use.
+// answered records that the server has answered in a session.
 func (s *Server) answered(cs *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,42 +233,41 @@ func (s *Server) answered(cs *session) {
 	}
 }
 
-// changed notes that the server offers something else now.
+// changed records that the server's offers have changed.
 func (s *Server) changed() {
 	s.noted.Do(func() {
 		s.Log("it offers something else now; the list of tools stays as it is until the next attempt")
 	})
 }
 
-// Options are what a Server is made of.
+// Options configure a Server.
 type Options struct {
-	// Toolset says where the server is. It has Stdio or HTTP.
+	// Toolset configures the server. It has Stdio or HTTP.
 	Toolset task.Toolset
 	// Sandbox starts the program of a Toolset with Stdio.
 	Sandbox sandbox.Sandbox
-	// Client is what a Toolset with HTTP is reached by. Nil: one that reaches
-	// everything but this machine, its link and metadata services.
+	// Client connects to a Toolset with HTTP. Nil: a client that connects to all addresses except this machine,
+	// link-local addresses and metadata services.
 	Client *http.Client
-	// Key reads a key of a Secret, each time anew.
+	// Key returns the current value of a key of a Secret.
 	Key func(task.SecretKey) (string, error)
 	// Learn is called with each secret that is sent, for the redactor. May be nil.
 	Learn func(redact.Secret)
-	// Log is called with one line about a server that works
-	// nevertheless. It may be called by several goroutines. May be nil.
+	// Log is called with one line about an error of a server that can still be used. It may be called by several
+	// goroutines. May be nil.
 	Log func(text string)
-	// ConnectTimeout is how long a server may take to come up, or to come back. Zero:
-	// DefaultConnectTimeout.
+	// ConnectTimeout is how long a server may take to start, or to start again. Zero: DefaultConnectTimeout.
 	ConnectTimeout time.Duration
 	// Traceparent makes the trace context that is sent with a call; nil: none is sent.
 	Traceparent func(callID string) string
-	// Now is the time; nil: that of the machine.
+	// Now is the current time; nil: the machine's.
 	Now func() time.Time
 }
 
-// DefaultConnectTimeout is how long a server may take to come up.
+// DefaultConnectTimeout is how long a server may take to start.
 const DefaultConnectTimeout = 30 * time.Second
 
-// What is taken from a server.
+// Bounds of the data that is accepted from a server.
 const (
 	maxMessage     = 16 << 20  // bytes of one message
 	maxStream      = 256 << 20 // bytes of one stream of messages over HTTP
@@ -288,7 +283,7 @@ const (
 	maxErrorText   = 2 << 10   // bytes of what a program said before it ended
 )
 
-// How long things may take.
+// Timeouts.
 const (
 	defaultTimeout   = 120 * time.Second // for a call in which nothing happens
 	maxCall          = 6 * time.Hour     // for a call in which something does
@@ -301,8 +296,7 @@ const (
 	maxBackoff       = 8 * time.Second
 )
 
-// maxFailures is how often in a row a program may break before it is no longer
-// started.
+// maxFailures is how many times in a row a program may fail before it is not started again.
 const maxFailures = 5
 
 func (o Options) withDefaults() Options {
@@ -317,7 +311,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// timeout is how long nothing may happen in a call.
+// timeout returns how long a call may take without progress.
 func (o Options) timeout() time.Duration {
 	if s := o.Toolset.TimeoutSeconds; s > 0 {
 		return min(time.Duration(min(s, int64(maxCall/time.Second)))*time.Second, maxCall)
@@ -328,10 +322,9 @@ func (o Options) timeout() time.Duration {
 // maxInstructions is how much of the instructions of a server a model reads, in bytes.
 const maxInstructions = 2 << 10
 
-// Instructions returns what the server said of its use when the first session began, in
-// at most about limit bytes; empty: nothing. A later session does not change it, because
-// it is a part of every request to a model. The text is marked as the server's: each line
-// is quoted, so that none passes for a line of ours, and marks like ours are no marks.
+// Instructions returns the server's instructions from its first session, at most about limit bytes; empty: there are
+// none. Later sessions do not change them, because they are part of every request to a model. Each line is quoted, so
+// that the model cannot take it for a text of the runner.
 func (s *Server) Instructions(limit int) string {
 	text := s.offered.instructions
 	if limit = min(limit, maxInstructions); text == "" || limit <= 0 {
@@ -347,7 +340,7 @@ func (s *Server) Instructions(limit int) string {
 		s.Toolset.Name, strings.ReplaceAll(text, "\n", "\n> "))
 }
 
-// instructionsIn returns the instructions in the result that begins a session.
+// instructionsIn returns the instructions in the response that opens a session.
 func (s *Server) instructionsIn(begun *mcp.InitializeResult) string {
 	if begun == nil {
 		return ""
@@ -359,14 +352,13 @@ func (s *Server) instructionsIn(begun *mcp.InitializeResult) string {
 	return text
 }
 
-// marks are what may not be in the text: our own, and those around the instructions of a
+// marks match the tags that instructions must not contain: the runner's own, and those around the instructions of a
 // workspace.
 var marks = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)<(\s*/?\s*(?:toolset|workspace)-instructions)`)
 })
 
-// readable returns a text without marks of ours, invisible characters and white space
-// around it.
+// readable returns a text without such tags, invisible characters and surrounding white space.
 func readable(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
@@ -382,8 +374,8 @@ func readable(text string) string {
 	return marks().ReplaceAllString(strings.TrimSpace(text), "‹$1")
 }
 
-// withReadableInstructions returns the result that begins a session with instructions
-// that are a text: the library cannot begin a session that has others.
+// withReadableInstructions returns the response that opens a session, without instructions that are not a text: the
+// library refuses these.
 func withReadableInstructions(result json.RawMessage) json.RawMessage {
 	begun := readObject(result)
 	if _, ok := begun.text("instructions"); ok || begun["instructions"] == nil {

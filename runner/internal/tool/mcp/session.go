@@ -22,7 +22,7 @@ import (
 // "initialize".
 const legacy = "2025-11-25"
 
-// workspace is where a server in the sandbox finds the files.
+// workspace is the directory where a server in the sandbox finds the files.
 const workspace = "/workspace"
 
 // A session is one session with a server.
@@ -35,47 +35,46 @@ type session struct {
 	transport *roundTripper // of it
 }
 
-// close ends the session, and what it waits for.
-func (cs *session) close() {
-	late := time.AfterFunc(closeTimeout, cs.end) // a server may not answer the request to close
+// close ends the session, and everything that waits for it.
+func (s *session) close() {
+	late := time.AfterFunc(closeTimeout, s.end) // a server may not answer the request to close
 	defer late.Stop()
-	_ = cs.guard.Close()
-	if cs.stdio != nil {
-		<-cs.stdio.finished
+	_ = s.guard.Close()
+	if s.stdio != nil {
+		<-s.stdio.finished
 	}
-	cs.end()
-	if cs.client != nil {
-		_ = cs.client.Close()
+	s.end()
+	if s.client != nil {
+		_ = s.client.Close()
 	}
 }
 
-// endReason returns why the session ended, as far as it is known.
-func (cs *session) endReason() error {
-	if cs.stdio == nil {
+// endReason returns why the session ended, if that is known.
+func (s *session) endReason() error {
+	if s.stdio == nil {
 		return nil
 	}
-	return cs.stdio.endReason()
+	return s.stdio.endReason()
 }
 
-// A readyTransport is a transport whose connection is there already.
+// A readyTransport is a transport whose connection already exists.
 type readyTransport struct{ connection mcp.Connection }
 
 // Connect implements [mcp.Transport].
 func (t readyTransport) Connect(context.Context) (mcp.Connection, error) { return t.connection, nil }
 
-// A connector begins sessions with a server.
+// A connector opens sessions with a server.
 type connector struct {
 	Options
 	client *http.Client    // nil: the server is a program
 	life   context.Context //nolint:containedctx // sessions outlive the calls that begin them
 	old    atomic.Bool     // the server wants sessions to begin as old versions of the protocol do
-	// progressed is called with the progress of a call, changed when the server offers
-	// something else.
+	// progressed is called with the progress of a call, changed when the server's offers change.
 	progressed func(token, text string)
 	changed    func()
 }
 
-// dial begins a session. Version is what to begin with; empty: the newest.
+// dial opens a session. version is the version to start with; empty: the newest.
 func (c *connector) dial(ctx context.Context, version string) (*session, error) {
 	life, end := context.WithCancel(c.life)
 	cs := &session{end: end}
@@ -112,12 +111,12 @@ func (c *connector) dial(ctx context.Context, version string) (*session, error) 
 	return nil, because(ctx, err, last)
 }
 
-// atPath returns why no session began at a URL: a server of the old transport is there, or none at all.
-func (cs *session) atPath(ctx context.Context, at string, err error) error {
-	if cs.transport.refused.Load() && cs.speaksSSE(ctx, at) {
+// atPath returns why no session could be opened at a URL: the server there speaks the old transport, or there is none.
+func (s *session) atPath(ctx context.Context, at string, err error) error {
+	if s.transport.refused.Load() && s.speaksSSE(ctx, at) {
 		return errOldTransport
 	}
-	answer := cs.transport.elsewhere.Load()
+	answer := s.transport.elsewhere.Load()
 	if answer == nil {
 		return err
 	}
@@ -128,20 +127,20 @@ func (cs *session) atPath(ctx context.Context, at string, err error) error {
 	return fmt.Errorf("%s: there is no MCP server at the path %s. Correct the path of spec.http.url of the Toolset, which is often /mcp", *answer, line(path, maxQuote))
 }
 
-// openStandalone opens the standalone stream before the first request: some servers send
-// everything to the next stream that is opened.
-func (cs *session) openStandalone(ctx, life context.Context, to string) {
+// openStandalone opens the standalone stream before the first request, because some servers send everything to the
+// stream that was opened last.
+func (s *session) openStandalone(ctx, life context.Context, to string) {
 	ctx, cancel := context.WithTimeout(ctx, standaloneOpenTimeout)
 	defer cancel()
 	opened := make(chan struct{})
-	go cs.listenStandalone(life, to, sync.OnceFunc(func() { close(opened) }))
+	go s.listenStandalone(life, to, sync.OnceFunc(func() { close(opened) }))
 	select {
 	case <-opened:
 	case <-ctx.Done():
 	}
 }
 
-// because is the error that says most of why a session did not begin.
+// because returns the most informative of the errors for which no session was opened.
 func because(ctx context.Context, err, last error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		err = errors.New("it did not answer in time")
@@ -183,8 +182,7 @@ func (c *connector) connect(ctx, life context.Context, cs *session) error {
 	return nil
 }
 
-// start starts the program. It lives as long as life; ctx bounds how long it may
-// take until it does.
+// start starts the program. The program runs until life ends; ctx bounds how long the start may take.
 func (c *connector) start(ctx, life context.Context) (sandbox.Process, error) {
 	starting, cancel := context.WithCancel(life)
 	stop := context.AfterFunc(ctx, cancel)
@@ -206,7 +204,7 @@ func (c *connector) start(ctx, life context.Context) (sandbox.Process, error) {
 	return process, nil
 }
 
-// capabilities are those that this client announces to a server.
+// capabilities are the capabilities that this client announces to a server.
 func (c *connector) capabilities() *mcp.ClientCapabilities {
 	if c.Toolset.Stdio != nil && c.Toolset.Stdio.InSandbox {
 		return &mcp.ClientCapabilities{RootsV2: &mcp.RootCapabilities{}} //nolint:staticcheck // servers of files still ask for it
@@ -214,7 +212,7 @@ func (c *connector) capabilities() *mcp.ClientCapabilities {
 	return &mcp.ClientCapabilities{}
 }
 
-// safely calls the library on what a server sent.
+// safely calls the library with a message of a server. A panic becomes an error.
 func safely(f func() error) (err error) {
 	defer func() {
 		if recover() != nil {
@@ -224,7 +222,7 @@ func safely(f func() error) (err error) {
 	return f()
 }
 
-// connectWithRetry begins a session, and tries again as long as that may help.
+// connectWithRetry opens a session, and tries again while that may help.
 func (c *connector) connectWithRetry(ctx context.Context, use func(context.Context, *session) error) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.ConnectTimeout)
 	defer cancel()
@@ -248,8 +246,8 @@ func (c *connector) connectWithRetry(ctx context.Context, use func(context.Conte
 	}
 }
 
-// attempt is one try. Every other one begins as old servers want it, in case a
-// server cannot even refuse what it does not know.
+// attempt tries once. Every second try starts with the version for old servers, because some do not even refuse an
+// unknown version.
 func (c *connector) attempt(ctx context.Context, n int, use func(context.Context, *session) error) (*session, error) {
 	if c.Toolset.HTTP != nil {
 		var cancel context.CancelFunc
@@ -273,7 +271,7 @@ func (c *connector) attempt(ctx context.Context, n int, use func(context.Context
 	return cs, nil
 }
 
-// final reports whether trying again is of no use.
+// final reports whether trying again cannot help.
 func final(err error) bool {
 	var (
 		status   *statusError
@@ -294,7 +292,7 @@ func final(err error) bool {
 	return errors.As(err, &addr) || errors.As(err, &redirect) || errors.Is(err, errOldTransport)
 }
 
-// sleep waits, and reports whether the context allowed it.
+// sleep waits. It returns false if the context ended.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -340,14 +338,14 @@ func addTrace(ctx context.Context, params mcp.Params) {
 	params.SetMeta(meta)
 }
 
-// calls are those under way, by the tokens that the server was given for them.
+// calls are the active calls, by their progress tokens.
 type calls struct {
 	mu   sync.Mutex
 	last int64
 	open map[string]func(text string)
 }
 
-// begin registers a call that is to hear of progress.
+// begin registers a call that receives progress.
 func (c *calls) begin(hear func(text string)) (token string, end func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -364,7 +362,7 @@ func (c *calls) begin(hear func(text string)) (token string, end func()) {
 	}
 }
 
-// progressed tells a call of progress; what belongs to none is dropped.
+// progressed passes progress on to its call. Progress without a call is dropped.
 func (c *calls) progressed(token, text string) {
 	c.mu.Lock()
 	hear := c.open[token]
@@ -374,10 +372,10 @@ func (c *calls) progressed(token, text string) {
 	}
 }
 
-// often is how often people are shown progress.
+// often is the shortest interval between two reports of progress to users.
 const often = 500 * time.Millisecond
 
-// A ticker shows what a call is at, but not too often.
+// A ticker shows the progress of a call, at most once per interval.
 type ticker struct {
 	emit func(string)
 	now  func() time.Time

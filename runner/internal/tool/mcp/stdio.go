@@ -114,8 +114,8 @@ func (c *stdioConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	}
 }
 
-// awaitEnd waits a moment for the program to end. It does not read any more, so most likely
-// it ends, and then it is known how, and what it said last.
+// awaitEnd waits a moment for the program to end. A program that does not read any more most likely ends; then its exit
+// status and its last output are known.
 func (c *stdioConn) awaitEnd(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, endGrace)
 	defer cancel()
@@ -126,8 +126,8 @@ func (c *stdioConn) awaitEnd(ctx context.Context) {
 	}
 }
 
-// boundDiscovery answers server/discover in the server's place if it does not: servers
-// that do not know the method may drop it.
+// boundDiscovery answers server/discover itself if the server does not: servers that do not know the method may drop
+// it.
 func (c *stdioConn) boundDiscovery(id jsonrpc.ID) {
 	c.mu.Lock()
 	c.probe = id
@@ -165,7 +165,7 @@ func (c *stdioConn) endProcess() {
 	_ = c.process.Kill()
 }
 
-// writeMessages writes the messages, one after the other.
+// writeMessages writes messages, one at a time.
 func (c *stdioConn) writeMessages() {
 	for {
 		select {
@@ -221,7 +221,7 @@ func (c *stdioConn) line(text []byte) error {
 	return nil
 }
 
-// push passes a message on to Read.
+// push passes on a message to Read.
 func (c *stdioConn) push(m jsonrpc.Message) error {
 	if r, ok := m.(*jsonrpc.Response); ok {
 		c.mu.Lock()
@@ -238,7 +238,7 @@ func (c *stdioConn) push(m jsonrpc.Message) error {
 	}
 }
 
-// dropLine logs a line that is no message; only the first few.
+// dropLine logs the first few lines that are not messages.
 func (c *stdioConn) dropLine(text []byte) {
 	const enough = 3
 	if c.dropped++; c.dropped <= enough {
@@ -246,7 +246,7 @@ func (c *stdioConn) dropLine(text []byte) {
 	}
 }
 
-// fail ends a program that cannot be listened to.
+// fail ends a program whose output cannot be read.
 func (c *stdioConn) fail(err error) {
 	if errors.Is(err, errOver) {
 		return // it is ending already
@@ -257,7 +257,7 @@ func (c *stdioConn) fail(err error) {
 	_ = c.Close()
 }
 
-// endReason returns how the program ended, if it did.
+// endReason returns how the program ended, or nil.
 func (c *stdioConn) endReason() error {
 	c.mu.Lock()
 	failure, stderr := c.failure, line(string(c.stderr.tail), maxErrorText)
@@ -282,7 +282,7 @@ func (c *stdioConn) endReason() error {
 	return errors.New(describeExit(exit, stderr))
 }
 
-// describeExit says in words how a program ended.
+// describeExit describes how a program ended.
 func describeExit(e sandbox.Exit, stderr string) string {
 	how := fmt.Sprintf("it ended with exit code %d", e.Code)
 	switch {

@@ -25,15 +25,14 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// A remote tool is one that a server executes.
+// A remote is a tool that a server executes.
 type remote struct {
 	tool.Tool
 	home string // what it is called at home
 }
 
-// Tools are the tools of the server, sorted by name: only those of allow, where
-// there is one, and none of deny, both as the server calls them. What is allowed
-// but not there is a *NotOfferedError.
+// Tools returns the tools of the server, sorted by name: only those of allow, if it is set, and none of deny. Both use
+// the server's names. Allowed tools that do not exist are a *NotOfferedError.
 func (s *Server) Tools(allow, deny []string) ([]tool.Tool, error) {
 	if s.Note() != "" {
 		return nil, nil
@@ -63,7 +62,7 @@ func (s *Server) Tools(allow, deny []string) ([]tool.Tool, error) {
 	return tools, nil
 }
 
-// without are the names that no tool has.
+// without returns the names that no tool has.
 func without(names []string, all []*remote) []string {
 	var missing []string
 	for _, n := range names {
@@ -74,8 +73,7 @@ func without(names []string, all []*remote) []string {
 	return missing
 }
 
-// all makes each tool that there is. Tools of ours go before those of the server
-// that have the same name.
+// all returns all tools. The runner's own tools override tools of the server with the same name.
 func (s *Server) all() []*remote {
 	own := s.resourceAndPromptTools()
 	home := make([]string, 0, len(own)+len(s.offered.tools))
@@ -105,7 +103,7 @@ func (s *Server) all() []*remote {
 	return tools
 }
 
-// offer makes a tool of what a server offers.
+// offer makes a tool from an offer.
 func (s *Server) offer(o offer) *remote {
 	effect := s.effectOf(o)
 	return &remote{home: o.name, Tool: tool.Tool{
@@ -125,8 +123,8 @@ func (s *Server) offer(o offer) *remote {
 	}}
 }
 
-// spec completes the Spec of a tool of the server. The time of a call is bounded here,
-// where its progress is known; Timeout is for the case that this fails.
+// spec completes the Spec of a tool of the server. This package bounds the time of a call, because it knows its
+// progress; Timeout applies if that fails.
 func (s *Server) spec(spec tool.Spec) tool.Spec {
 	known := facts.Facts{Foreign: true}
 	if s.Toolset.HTTP != nil {
@@ -136,8 +134,8 @@ func (s *Server) spec(spec tool.Spec) tool.Spec {
 	return spec
 }
 
-// effectOf returns the effect of a tool: Once, unless the Toolset, or a hint of a server
-// that it trusts, says otherwise.
+// effectOf returns the effect of a tool: Once, unless the Toolset, or a hint of a server whose hints are trusted, sets
+// another.
 func (s *Server) effectOf(o offer) tool.Effect {
 	switch {
 	case slices.Contains(s.Toolset.ReadOnly, o.name), s.Toolset.TrustHints && o.readOnly:
@@ -151,8 +149,8 @@ func (s *Server) effectOf(o offer) tool.Effect {
 // An operation sends a request to a server within a session. The token is for progress.
 type operation func(ctx context.Context, cs *session, token string) (tool.Result, error)
 
-// callTool makes a call of a tool. What goes wrong with the server is for the
-// model to read; an error is the end of the call's own context.
+// callTool calls a tool. Errors of the server become results for the model; an error means that the context of the call
+// ended.
 func (s *Server) callTool(ctx context.Context, call tool.Call, effect tool.Effect, do operation) (tool.Result, error) {
 	limited, cancel := context.WithCancelCause(s.withTrace(ctx, call.ID))
 	defer cancel(nil)
@@ -178,7 +176,7 @@ func (s *Server) callTool(ctx context.Context, call tool.Call, effect tool.Effec
 	return s.failed(limited, effect, err), nil
 }
 
-// try asks once, and once more where that does no harm.
+// try makes a request, and repeats it once if that is harmless.
 func (s *Server) try(ctx context.Context, effect tool.Effect, do func(context.Context, *session) (tool.Result, error)) (tool.Result, error) {
 	var doubt error // of the first time
 	for again := true; ; again = false {
@@ -206,7 +204,7 @@ func (s *Server) try(ctx context.Context, effect tool.Effect, do func(context.Co
 	}
 }
 
-// settle draws the consequences of a try for the session.
+// settle keeps, drops or replaces the session after a try.
 func (s *Server) settle(cs *session, what outcome, err error) error {
 	switch what {
 	case fine, refused:
@@ -221,10 +219,10 @@ func (s *Server) settle(cs *session, what outcome, err error) error {
 	return err
 }
 
-// repeatable reports whether a call does no harm when it is made twice.
+// repeatable reports whether a call may be made twice.
 func repeatable(e tool.Effect) bool { return e == tool.ReadOnly || e == tool.Idempotent }
 
-// An outcome is what became of a try.
+// An outcome is the outcome of a try.
 type outcome int
 
 const (
@@ -236,7 +234,7 @@ const (
 	abandoned                // the caller waits no longer
 )
 
-// classify says what became of a try.
+// classify classifies the outcome of a try.
 func classify(ctx context.Context, cs *session, err error) outcome {
 	var (
 		status *statusError
@@ -269,8 +267,8 @@ func classify(ctx context.Context, cs *session, err error) outcome {
 	return unclear
 }
 
-// serverError returns what a server answered in place of a result; nil: it did not. The
-// library says in the same form that it could not send a message.
+// serverError returns the error that a server sent instead of a result, or nil. The library uses the same form if it
+// could not send a message.
 func serverError(err error) *jsonrpc.Error {
 	var answer *jsonrpc.Error
 	if !errors.As(err, &answer) || answer.Code == rejected.Code && answer.Message == rejected.Message {
@@ -279,7 +277,7 @@ func serverError(err error) *jsonrpc.Error {
 	return answer
 }
 
-// rejected is the library's own error.
+// rejected is the library's own error of this form.
 var rejected = jsonrpc.Error{Code: -32005, Message: "rejected by transport"}
 
 // isEOF reports whether a stream ended.
@@ -297,8 +295,7 @@ func withEndReason(cs *session, err error) error {
 
 var errLost = errors.New("the connection was lost")
 
-// checkAlive ends the session if a server that did not answer a call does not answer
-// a ping either.
+// checkAlive ends the session of a call without an answer if the server does not answer a ping either.
 func (s *Server) checkAlive(cs *session) {
 	ctx, cancel := context.WithTimeout(s.connector.life, pingTimeout)
 	defer cancel()
@@ -308,21 +305,21 @@ func (s *Server) checkAlive(cs *session) {
 	}
 }
 
-// A reachError means that there is no session.
+// A reachError means that no session could be opened.
 type reachError struct{ err error }
 
 func (e *reachError) Error() string { return e.err.Error() }
 
-// Unwrap is why.
+// Unwrap returns the cause.
 func (e *reachError) Unwrap() error { return e.err }
 
-// A question is the request of the protocol in the body of an HTTP request.
+// A question is a request of the protocol in the body of an HTTP request.
 type question struct {
 	id     json.RawMessage // nil: there is none, or it expects no answer
 	method string
 }
 
-// askedBy reads the body of a request.
+// askedBy decodes the body of a request.
 func askedBy(req *http.Request) question {
 	if req.GetBody == nil {
 		return question{}
@@ -337,14 +334,13 @@ func askedBy(req *http.Request) question {
 	return question{id: message["id"], method: message.string("method")}
 }
 
-// isCall reports whether a request is made within a session. Those that begin one are
-// refused by older servers, which the library finds out.
+// isCall reports whether a request is made within an open session. Older servers refuse the requests that open one,
+// which the library handles.
 func (q question) isCall() bool {
 	return len(q.id) > 0 && q.method != "" && q.method != "initialize" && q.method != "server/discover"
 }
 
-// errorIn returns the error of the protocol with which a body answers the request; nil:
-// there is none. The ID may be written as a string.
+// errorIn returns the error in the body of a response, or nil. The ID may be written as a string.
 func (q question) errorIn(body []byte) *jsonrpc.Error {
 	message := readObject(body)
 	failure := readObject(message["error"])
@@ -360,7 +356,7 @@ func (q question) errorIn(body []byte) *jsonrpc.Error {
 	return answer
 }
 
-// answeredBy returns a response with an error in the form in which servers answer.
+// answeredBy returns a response with an error, in the form of the protocol.
 func (q question) answeredBy(resp *http.Response, failure *jsonrpc.Error) *http.Response {
 	body := marshal(map[string]any{"jsonrpc": "2.0", "id": q.id, "error": failure})
 	answer := *resp
@@ -373,8 +369,7 @@ func (q question) answeredBy(resp *http.Response, failure *jsonrpc.Error) *http.
 	return &answer
 }
 
-// line is a text from a server as a part of one of our lines: short, and without
-// what breaks lines or writes to terminals.
+// line returns a server's text for one of our lines: short, and without line breaks and control characters.
 func line(s string, n int) string {
 	s = clip(s, 4*n) // the rest is not looked at
 	s = strings.Map(func(r rune) rune {
@@ -397,7 +392,7 @@ func clip(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "") + "…"
 }
 
-// size is a number of bytes for people.
+// size returns a number of bytes for users.
 func size(n int64) string {
 	switch {
 	case n >= 10<<20:

@@ -240,7 +240,7 @@ func (c *Clip) Ends() (head, tail string) {
 	return string(c.head), string(c.tail[start(c.tail, c.half):])
 }
 
-// start returns the offset of the last so many characters of a text.
+// start returns the offset of the last n characters of a text.
 func start(text []byte, characters int) int {
 	at := len(text)
 	for at > 0 && characters > 0 {

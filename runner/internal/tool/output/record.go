@@ -49,10 +49,10 @@ type Record struct {
 }
 
 // Record starts the output of a call. emit streams it to users.
-func (p Storage) Record(call string, emit func(string)) *Record {
+func (s Storage) Record(call string, emit func(string)) *Record {
 	return &Record{
-		storage: p, call: call, emit: emit,
-		clip: NewClip(Shown), spool: spool{dir: p.State, most: Kept}, capture: p.Calls.openCapture(call),
+		storage: s, call: call, emit: emit,
+		clip: NewClip(Shown), spool: spool{dir: s.State, most: Kept}, capture: s.Calls.openCapture(call),
 	}
 }
 
@@ -139,57 +139,57 @@ type spool struct {
 
 // write appends to the text. After an error nothing is kept: a text with a gap would
 // be misleading.
-func (w *spool) write(text []byte) {
-	room := min(w.most-w.kept, int64(len(text)))
-	w.dropped += int64(len(text)) - room
+func (s *spool) write(text []byte) {
+	room := min(s.most-s.kept, int64(len(text)))
+	s.dropped += int64(len(text)) - room
 	text = text[:room]
-	if len(text) == 0 || w.err != nil {
+	if len(text) == 0 || s.err != nil {
 		return
 	}
-	w.kept += room
-	if w.file == nil && w.memory.Len()+len(text) <= inMemory {
-		w.memory.Write(text)
+	s.kept += room
+	if s.file == nil && s.memory.Len()+len(text) <= inMemory {
+		s.memory.Write(text)
 		return
 	}
-	if w.file == nil {
-		if w.err = w.spill(); w.err != nil {
+	if s.file == nil {
+		if s.err = s.spill(); s.err != nil {
 			return
 		}
 	}
-	_, w.err = w.file.Write(text)
+	_, s.err = s.file.Write(text)
 }
 
 // spill moves the text to an unlinked file, which is removed when the process ends.
-func (w *spool) spill() error {
-	f, err := os.CreateTemp(w.dir, ".output-*")
+func (s *spool) spill() error {
+	f, err := os.CreateTemp(s.dir, ".output-*")
 	if err != nil {
 		return fmt.Errorf("making a file for the output: %w", err)
 	}
-	w.file = f
+	s.file = f
 	if err := os.Remove(f.Name()); err != nil {
 		return fmt.Errorf("hiding the file for the output: %w", err)
 	}
-	if _, err := f.Write(w.memory.Bytes()); err != nil {
+	if _, err := f.Write(s.memory.Bytes()); err != nil {
 		return fmt.Errorf("writing the output to a file: %w", err)
 	}
-	w.memory = bytes.Buffer{}
+	s.memory = bytes.Buffer{}
 	return nil
 }
 
 // reader returns a reader of the text.
-func (w *spool) reader() (io.Reader, error) {
+func (s *spool) reader() (io.Reader, error) {
 	switch {
-	case w.err != nil:
-		return nil, w.err
-	case w.file == nil:
-		return bytes.NewReader(w.memory.Bytes()), nil
+	case s.err != nil:
+		return nil, s.err
+	case s.file == nil:
+		return bytes.NewReader(s.memory.Bytes()), nil
 	}
-	return io.NewSectionReader(w.file, 0, w.kept), nil
+	return io.NewSectionReader(s.file, 0, s.kept), nil
 }
 
-func (w *spool) close() {
-	if w.file != nil {
-		_ = w.file.Close() // which removes it
+func (s *spool) close() {
+	if s.file != nil {
+		_ = s.file.Close() // which removes it
 	}
-	w.file, w.err = nil, errors.New("the output was closed")
+	s.file, s.err = nil, errors.New("the output was closed")
 }

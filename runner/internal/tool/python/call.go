@@ -33,72 +33,72 @@ type execution struct {
 	record  *output.Record
 }
 
-func (c *execution) run(ctx context.Context) (tool.Result, error) {
-	one, err := c.lockSession(ctx, c.key)
+func (e *execution) run(ctx context.Context) (tool.Result, error) {
+	one, err := e.lockSession(ctx, e.key)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	defer func() { <-one.lock }()
-	c.session = one
-	if c.restart {
-		c.endInterpreter(one, "")
-		if c.request.Code == "" && c.request.Script == "" {
-			return tool.Result{Text: fmt.Sprintf("The interpreter %s was ended; its variables were lost.", c.key.Name), Summary: "ended " + c.key.Name}, nil
+	e.session = one
+	if e.restart {
+		e.endInterpreter(one, "")
+		if e.request.Code == "" && e.request.Script == "" {
+			return tool.Result{Text: fmt.Sprintf("The interpreter %s was ended; its variables were lost.", e.key.Name), Summary: "ended " + e.key.Name}, nil
 		}
 	}
-	c.record = c.storage.Record(c.call.ID, c.call.Emit)
-	defer c.record.Close()
-	note, err := c.ready(ctx)
+	e.record = e.storage.Record(e.call.ID, e.call.Emit)
+	defer e.record.Close()
+	note, err := e.ready(ctx)
 	if err != nil {
-		return c.startFailure(ctx, err)
+		return e.startFailure(ctx, err)
 	}
-	return c.execute(ctx, note)
+	return e.execute(ctx, note)
 }
 
 // ready ensures that the session has an interpreter. The note says if it is a new one
 // without the variables of the last one.
-func (c *execution) ready(ctx context.Context) (note string, err error) {
-	if i := c.session.interpreter; i != nil {
+func (e *execution) ready(ctx context.Context) (note string, err error) {
+	if i := e.session.interpreter; i != nil {
 		select {
 		case <-i.done:
-			c.setInterpreter(c.session, nil, i.ended())
+			e.setInterpreter(e.session, nil, i.ended())
 		default:
 			return "", nil
 		}
 	}
-	if c.session.endReason != "" {
-		note = fmt.Sprintf("[This is a new interpreter, without the variables of the last one: %s.]", c.session.endReason)
+	if e.session.endReason != "" {
+		note = fmt.Sprintf("[This is a new interpreter, without the variables of the last one: %s.]", e.session.endReason)
 	}
-	return note, c.start(ctx)
+	return note, e.start(ctx)
 }
 
 // start starts an interpreter that outlives the call.
-func (c *execution) start(ctx context.Context) error {
-	if err := c.reserve(c.session); err != nil {
+func (e *execution) start(ctx context.Context) error {
+	if err := e.reserve(e.session); err != nil {
 		return err
 	}
-	life, end := context.WithCancel(c.ctx)
+	life, end := context.WithCancel(e.ctx)
 	stop := context.AfterFunc(ctx, end)
-	i, err := c.startProcess(life, end, sandbox.Command{ID: c.call.ID, Args: []string{c.opts.Program, "-u", "-c", driver}, Dir: c.opts.Workspace})
+	i, err := e.startProcess(life, end, sandbox.Command{ID: e.call.ID, Args: []string{e.opts.Program, "-u", "-c", driver}, Dir: e.opts.Workspace})
 	if err == nil && !stop() {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
 		end()
-		c.setInterpreter(c.session, nil, c.session.endReason)
+		e.setInterpreter(e.session, nil, e.session.endReason)
 		return err
 	}
-	c.setInterpreter(c.session, i, "")
+	e.setInterpreter(e.session, i, "")
 	return nil
 }
 
 // startProcess starts the process and waits until it is ready.
-func (c *execution) startProcess(life context.Context, end context.CancelFunc, cmd sandbox.Command) (*interpreter, error) {
-	p, err := c.sandbox.Start(life, cmd)
+func (e *execution) startProcess(life context.Context, end context.CancelFunc, cmd sandbox.Command) (*interpreter, error) {
+	p, err := e.sandbox.Start(life, cmd)
 	if err != nil {
 		return nil, err
 	}
-	i, ready := newInterpreter(p, end, c.record)
+	i, ready := newInterpreter(p, end, e.record)
 	defer i.abandon(ready)
 	timer := time.NewTimer(startTimeout)
 	defer timer.Stop()
@@ -120,7 +120,7 @@ func (c *execution) startProcess(life context.Context, end context.CancelFunc, c
 }
 
 // startFailure returns the failure if there is no interpreter.
-func (c *execution) startFailure(ctx context.Context, err error) (tool.Result, error) {
+func (e *execution) startFailure(ctx context.Context, err error) (tool.Result, error) {
 	if full, ok := errors.AsType[*fullError](err); ok {
 		return tool.Fail("Not executed: "+full.Error()+".",
 			fmt.Sprintf("Use one of them, or end one with restart and no code: %s.", strings.Join(full.execution, ", "))), nil
@@ -128,31 +128,31 @@ func (c *execution) startFailure(ctx context.Context, err error) (tool.Result, e
 	if ctx.Err() != nil {
 		return tool.Result{}, context.Cause(ctx)
 	}
-	return tool.Fail(output.Lines(output.Unstarted(err), output.Until(c.record.Text(ctx)))), nil
+	return tool.Fail(output.Lines(output.Unstarted(err), output.Until(e.record.Text(ctx)))), nil
 }
 
 // execute sends the code to the interpreter and waits for the answer.
-func (c *execution) execute(ctx context.Context, note string) (tool.Result, error) {
-	i := c.session.interpreter
-	a, between := i.ask(c.request, c.record)
+func (e *execution) execute(ctx context.Context, note string) (tool.Result, error) {
+	i := e.session.interpreter
+	a, between := i.ask(e.request, e.record)
 	if between != "" {
 		note = output.Lines(note, "[Printed since the last call:]", between, "[Printed by this call:]")
 	}
-	timer := time.NewTimer(c.timeout)
+	timer := time.NewTimer(e.timeout)
 	defer timer.Stop()
 	late := false
 	for {
 		select {
 		case <-a.answered:
-			return c.answered(ctx, note, a.answer, late)
+			return e.answered(ctx, note, a.answer, late)
 		case <-i.done:
 			i.abandon(a)
-			return c.interpreterEnded(ctx, note, i)
+			return e.interpreterEnded(ctx, note, i)
 		case <-ctx.Done():
-			return c.interrupted(ctx, note, a)
+			return e.interrupted(ctx, note, a)
 		case <-timer.C:
 			if late {
-				return c.killedAfterTimeout(ctx, note, a)
+				return e.killedAfterTimeout(ctx, note, a)
 			}
 			late = true
 			i.interrupt(a)
@@ -162,17 +162,17 @@ func (c *execution) execute(ctx context.Context, note string) (tool.Result, erro
 }
 
 // answered returns the result of code that ended.
-func (c *execution) answered(ctx context.Context, note string, a *answer, late bool) (tool.Result, error) {
-	text, last := c.record.Text(ctx), ""
+func (e *execution) answered(ctx context.Context, note string, a *answer, late bool) (tool.Result, error) {
+	text, last := e.record.Text(ctx), ""
 	switch a.How {
 	case howMissing:
 		there := "There is none yet; save one with save_as."
 		if a.Note != "" {
 			there = "There are: " + a.Note + "."
 		}
-		return tool.Fail(fmt.Sprintf("There is no script %s.", c.request.Script), there), nil
+		return tool.Fail(fmt.Sprintf("There is no script %s.", e.request.Script), there), nil
 	case howUnreadable:
-		return tool.Fail(fmt.Sprintf("The script %s cannot be read: %s", c.request.Script, a.Note)), nil
+		return tool.Fail(fmt.Sprintf("The script %s cannot be read: %s", e.request.Script, a.Note)), nil
 	case howUnsaved:
 		return tool.Fail("Not executed: the code could not be saved: " + a.Note), nil
 	}
@@ -181,50 +181,50 @@ func (c *execution) answered(ctx context.Context, note string, a *answer, late b
 	}
 	switch {
 	case late && a.How == howInterrupted:
-		last = fmt.Sprintf("interrupted: timed out after %s; the variables are kept", output.Seconds(c.timeout))
+		last = fmt.Sprintf("interrupted: timed out after %s; the variables are kept", output.Seconds(e.timeout))
 	case text == "":
 		text = "(no output)"
 	}
-	return tool.Result{Text: output.Lines(note, text, last), Failed: a.How != howDone, Summary: c.summary(a.How)}, nil
+	return tool.Result{Text: output.Lines(note, text, last), Failed: a.How != howDone, Summary: e.summary(a.How)}, nil
 }
 
 // interpreterEnded returns the result of code that ended its interpreter.
-func (c *execution) interpreterEnded(ctx context.Context, note string, i *interpreter) (tool.Result, error) {
-	c.setInterpreter(c.session, nil, "") // this result says it
-	text := c.record.Text(ctx)
+func (e *execution) interpreterEnded(ctx context.Context, note string, i *interpreter) (tool.Result, error) {
+	e.setInterpreter(e.session, nil, "") // this result says it
+	text := e.record.Text(ctx)
 	if i.err == nil && i.exit.Cause == sandbox.SandboxLost {
 		return tool.Fail(output.Lines(output.Lost(i.exit), output.Until(text))), nil
 	}
 	last := fmt.Sprintf("the interpreter ended (%s); its variables are lost, the next call has a new one", i.ended())
-	return tool.Result{Text: output.Lines(note, text, last), Failed: i.failed(), Summary: c.summary(i.ended())}, nil
+	return tool.Result{Text: output.Lines(note, text, last), Failed: i.failed(), Summary: e.summary(i.ended())}, nil
 }
 
 // killedAfterTimeout returns the result of code that did not stop after an interrupt.
-func (c *execution) killedAfterTimeout(ctx context.Context, note string, a *pending) (tool.Result, error) {
-	c.session.interpreter.abandon(a)
-	c.endInterpreter(c.session, "")
+func (e *execution) killedAfterTimeout(ctx context.Context, note string, a *pending) (tool.Result, error) {
+	e.session.interpreter.abandon(a)
+	e.endInterpreter(e.session, "")
 	last := fmt.Sprintf("killed: timed out after %s and did not stop when it was interrupted; the variables are lost, the next call has a new interpreter",
-		output.Seconds(c.timeout))
-	return tool.Result{Text: output.Lines(note, c.record.Text(ctx), last), Failed: true, Summary: c.summary("timed out")}, nil
+		output.Seconds(e.timeout))
+	return tool.Result{Text: output.Lines(note, e.record.Text(ctx), last), Failed: true, Summary: e.summary("timed out")}, nil
 }
 
 // interrupted returns the result if the context of the call has ended, with the
 // output so far.
-func (c *execution) interrupted(ctx context.Context, note string, a *pending) (tool.Result, error) {
-	c.session.interpreter.abandon(a)
-	c.endInterpreter(c.session, "ended when a call was interrupted")
+func (e *execution) interrupted(ctx context.Context, note string, a *pending) (tool.Result, error) {
+	e.session.interpreter.abandon(a)
+	e.endInterpreter(e.session, "ended when a call was interrupted")
 	why, err := output.Interrupted(ctx)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	why += "; the interpreter was killed, and the code may have partly happened"
-	return tool.Result{Text: output.Lines(note, c.record.Text(ctx), why), Failed: true, Summary: c.summary("interrupted")}, nil
+	return tool.Result{Text: output.Lines(note, e.record.Text(ctx), why), Failed: true, Summary: e.summary("interrupted")}, nil
 }
 
-func (c *execution) summary(how string) string {
-	what := c.request.Script
+func (e *execution) summary(how string) string {
+	what := e.request.Script
 	if what == "" {
-		what, _, _ = strings.Cut(strings.TrimSpace(c.request.Code), "\n")
+		what, _, _ = strings.Cut(strings.TrimSpace(e.request.Code), "\n")
 	}
 	return how + ": " + what
 }
@@ -273,12 +273,12 @@ func (s *Interpreters) keys() []key {
 }
 
 // alive reports whether a session has an interpreter, or one is being started.
-func (o *session) alive() bool {
-	if !o.reserved || o.interpreter == nil {
-		return o.reserved
+func (s *session) alive() bool {
+	if !s.reserved || s.interpreter == nil {
+		return s.reserved
 	}
 	select {
-	case <-o.interpreter.done:
+	case <-s.interpreter.done:
 		return false
 	default:
 		return true

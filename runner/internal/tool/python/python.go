@@ -103,36 +103,36 @@ func (s *Interpreters) Tool(u Use) tool.Tool {
 var names = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
 
 // check validates the arguments and stores them.
-func (c *execution) check(in runIn) *tool.Result {
+func (e *execution) check(in runIn) *tool.Result {
 	fail := func(format string, args ...any) *tool.Result {
 		r := tool.Fail(fmt.Sprintf(format, args...))
 		return &r
 	}
-	c.key = key{Scope: c.call.Scope.Parent, Name: cmp.Or(in.Session, mainSession)}
-	c.restart = in.Restart
-	c.request = request{Code: in.Code, Script: trimExtension(in.Script), Save: trimExtension(in.SaveAs), Args: in.Args}
+	e.key = key{Scope: e.call.Scope.Parent, Name: cmp.Or(in.Session, mainSession)}
+	e.restart = in.Restart
+	e.request = request{Code: in.Code, Script: trimExtension(in.Script), Save: trimExtension(in.SaveAs), Args: in.Args}
 	blank := strings.TrimSpace(in.Code) == ""
 	switch {
-	case blank && c.request.Script == "" && !in.Restart:
+	case blank && e.request.Script == "" && !in.Restart:
 		return fail("There is nothing to run: give code, or the name of a script.")
-	case !blank && c.request.Script != "":
+	case !blank && e.request.Script != "":
 		return fail("Give code or script, not both.")
-	case blank && c.request.Save != "":
+	case blank && e.request.Save != "":
 		return fail("There is no code to save.")
 	case len(in.Code) > maxCode:
 		return fail("The code has %d bytes; at most %d can be run. Put data into a file and read it from there.", len(in.Code), maxCode)
-	case in.Timeout < 0 || in.Timeout > c.opts.MaxTimeout.Seconds():
-		return fail("timeout_seconds must be more than 0 and at most %g.", c.opts.MaxTimeout.Seconds())
+	case in.Timeout < 0 || in.Timeout > e.opts.MaxTimeout.Seconds():
+		return fail("timeout_seconds must be more than 0 and at most %g.", e.opts.MaxTimeout.Seconds())
 	case tooMany(in.Args):
 		return fail("At most %d args of %d bytes each are passed on.", maxArgs, maxArg)
 	}
-	for _, name := range []string{c.key.Name, c.request.Script, c.request.Save} {
+	for _, name := range []string{e.key.Name, e.request.Script, e.request.Save} {
 		if name != "" && (!names.MatchString(name) || len(name) > maxScript) {
 			return fail("The name %.100q cannot be used: write at most %d letters, digits, _, . and -.", name, maxScript)
 		}
 	}
 	if in.Timeout > 0 {
-		c.timeout = time.Duration(in.Timeout * float64(time.Second))
+		e.timeout = time.Duration(in.Timeout * float64(time.Second))
 	}
 	return nil
 }

@@ -39,18 +39,15 @@ const (
 	maxText      = 40_000 // bytes of an answer
 )
 
-// Options say where to look. What is nil is not looked into.
+// Options say where to search. A nil field is not searched.
 type Options struct {
-	// Files are the files that the agent keeps, which the model knows below Place
-	// ("/memories").
+	// Files are the files that the agent keeps, which the model sees below Place ("/memories").
 	Files *backend.Backend
 	Dir   string
-	// Sessions are looked into as far as Query asks for them, which says whose they
-	// are.
+	// Sessions are searched as far as Query selects them; Query has their owner.
 	Sessions session.Store
 	Query    session.Query
-	// Self is the id of the Run's own session. The model knows it, and those below
-	// it, already.
+	// Self is the id of the Run's own session. It and the sessions below it are left out, because the model knows them.
 	Self string
 	// Now measures how long a search takes.
 	Now func() time.Time
@@ -83,7 +80,7 @@ func New(o Options) tool.Tool {
 	})
 }
 
-// wordsOf are the different words of a query, in lower case.
+// wordsOf returns the distinct words of a query, in lower case.
 func wordsOf(query string) []string {
 	var words []string
 	for w := range strings.FieldsSeq(strings.ToLower(query)) {
@@ -101,7 +98,7 @@ type hit struct {
 	where string
 	count int
 	at    time.Time
-	// lines shows what was found; called for those that are shown, alone.
+	// lines returns the lines of the result. It is called only for results that are shown.
 	lines func(ctx context.Context) ([]string, error)
 }
 
@@ -130,7 +127,7 @@ func (r *recaller) recall(ctx context.Context, words []string, limit int) (tool.
 	return formatHits(ctx, hits, notes, limit)
 }
 
-// formatHits is what the model reads.
+// formatHits returns the results for the model.
 func formatHits(ctx context.Context, hits []hit, notes []string, limit int) (tool.Result, error) {
 	var text strings.Builder
 	shown := 0
@@ -175,8 +172,7 @@ type candidate struct {
 	least int // how many lines have that
 }
 
-// files finds the files that have all the words, and says whether there were
-// too many to look at all.
+// files finds the files that contain all words. It reports whether there were too many to search all.
 func (r *recaller) files(ctx context.Context, words []string) ([]hit, bool, error) {
 	if r.Files == nil {
 		return nil, false, nil
@@ -205,7 +201,7 @@ func (r *recaller) files(ctx context.Context, words []string) ([]hit, bool, erro
 	return hits, cut, err
 }
 
-// with adds what was found of one word.
+// with adds a match of one word.
 func (c candidate) with(m backend.Match) candidate {
 	if c.least == 0 || m.Count < c.least {
 		c.least, c.line = m.Count, m.Line
@@ -214,7 +210,7 @@ func (c candidate) with(m backend.Match) candidate {
 	return c
 }
 
-// ages says when files were last written.
+// ages returns when files were last written.
 func (r *recaller) ages(ctx context.Context, files map[string]candidate) (map[string]time.Time, error) {
 	dirs, times := map[string]bool{}, map[string]time.Time{}
 	for name := range files {
@@ -247,8 +243,7 @@ func (r *recaller) file(name string, c candidate, at time.Time) hit {
 	}
 }
 
-// plain is a line of text as it is shown: valid, without what a terminal would
-// obey, and not too long.
+// plain returns a line of text for the result: valid, without control characters, and bounded.
 func plain(line string, most int) string {
 	line = strings.Map(func(c rune) rune {
 		if c != '\t' && unicode.IsControl(c) {
@@ -266,7 +261,7 @@ func plain(line string, most int) string {
 	return line
 }
 
-// label is the name of a place. One that would break the line is quoted.
+// label returns a path for a line. A path that would break the line is quoted.
 func label(name string) string {
 	if strings.ContainsFunc(name, unicode.IsControl) {
 		return strconv.Quote(name)
@@ -274,14 +269,14 @@ func label(name string) string {
 	return name
 }
 
-// How much of what was said is looked at, the newest first.
+// How much of past sessions is searched, newest first.
 const (
 	maxSessions = 500
 	maxBytes    = 64 << 20
 	maxTime     = 10 * time.Second
 )
 
-// errEnough ends a search that has looked at as much as it may.
+// errEnough ends a search that has reached a bound.
 var errEnough = errors.New("enough")
 
 // sessions finds the sessions that have all the words, and reports whether there
@@ -312,7 +307,7 @@ func (r *recaller) sessions(ctx context.Context, words []string) ([]hit, bool, e
 	}
 }
 
-// searched returns what a store finds by itself.
+// searched returns the results of a store that can search.
 func (r *recaller) searched(ctx context.Context, in session.Searcher, q session.Query, words []string) ([]hit, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
@@ -326,7 +321,7 @@ func (r *recaller) searched(ctx context.Context, in session.Searcher, q session.
 	return hits, len(matches) >= q.Limit, err
 }
 
-// hitOf returns a match as it is shown.
+// hitOf returns a match as a result.
 func hitOf(m session.Match) hit {
 	return hit{
 		where: fmt.Sprintf("session %s of %s, step %d (%s)", label(m.Row.ID), m.Row.Created.UTC().Format(time.DateOnly), m.Seq, m.Role),
@@ -342,7 +337,7 @@ func hitOf(m session.Match) hit {
 	}
 }
 
-// A search looks into one session after the other.
+// A search reads one session after the other.
 type search struct {
 	*recaller
 	words []string
@@ -372,7 +367,7 @@ func (s *search) through(ctx context.Context, rows []session.Row) error {
 	return nil
 }
 
-// bounded yields steps until enough was read in all sessions.
+// bounded yields steps until the bound for all sessions is reached.
 func (s *search) bounded(steps iter.Seq2[step.Step, error]) iter.Seq2[step.Step, error] {
 	return func(yield func(step.Step, error) bool) {
 		for one, err := range steps {

@@ -1,5 +1,4 @@
-// Package remember keeps a small value of a tool in the state directory of a Run,
-// for the attempt after this one.
+// Package remember keeps a small value of a tool in the state directory of a Run, for the next attempt.
 package remember
 
 import (
@@ -11,8 +10,8 @@ import (
 	"path/filepath"
 )
 
-// Load reads the value that an earlier attempt left under a name into v, which
-// stays as it is when there is none. An empty directory holds nothing.
+// Load reads the value that an earlier attempt saved under a name into v. Without one, or without a directory, v is
+// unchanged.
 func Load(dir, name string, v any) error {
 	if dir == "" {
 		return nil
@@ -30,7 +29,7 @@ func Load(dir, name string, v any) error {
 	return nil
 }
 
-// Save puts a value in place of the one that was there, at once or not at all.
+// Save replaces the value of a name atomically.
 func Save(dir, name string, v any) error {
 	if dir == "" {
 		return nil

@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// maxBody is how many bytes of an answer are read, decompressed.
+	// maxBody is how many bytes of a response are read, decompressed.
 	maxBody = 256 << 10
-	// maxExcerpt is how much of it is shown of a failure.
+	// maxExcerpt is how much of an error response is shown.
 	maxExcerpt = 8 << 10
 )
 
-// An answer is what a server answered.
+// An answer is the response of a server.
 type answer struct {
 	status string
 	code   int
@@ -35,8 +35,7 @@ type answer struct {
 	broken string // why the rest did not come
 }
 
-// read reads an answer. An error while reading is part of the answer, because the request
-// already had its effect.
+// read reads a response. An error while reading is part of the answer, because the request already had its effect.
 func read(resp *http.Response) answer {
 	a := answer{status: word(resp.Status), code: resp.StatusCode, media: word(resp.Header.Get("Content-Type"))}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
@@ -60,7 +59,7 @@ func orUnknown(media string) string {
 	return media
 }
 
-// trimmed takes off the bytes of a character that is not whole at the end.
+// trimmed removes an incomplete character at the end.
 func trimmed(b []byte) []byte {
 	for i := 1; i <= min(utf8.UTFMax, len(b)); i++ {
 		if utf8.RuneStart(b[len(b)-i]) {
@@ -73,8 +72,8 @@ func trimmed(b []byte) []byte {
 	return b
 }
 
-// result is the answer as the model reads it. Remedy says what the owner of the Toolset
-// can do if the server refused the credentials.
+// result returns the response for the model. remedy is what the owner of the Toolset can do if the server refused the
+// credentials.
 func (a answer) result(effect tool.Effect, remedy string) tool.Result {
 	text := "HTTP " + a.status
 	body, cut := a.text, a.cut
@@ -97,7 +96,7 @@ func (a answer) result(effect tool.Effect, remedy string) tool.Result {
 	return tool.Result{Text: text, Summary: "HTTP " + a.status}
 }
 
-// advice says what to do about a failure.
+// advice returns what to do about a failure.
 func advice(code int, effect tool.Effect, remedy string) []string {
 	switch {
 	case remedy != "":
@@ -112,7 +111,7 @@ func advice(code int, effect tool.Effect, remedy string) []string {
 
 const partly = "What it was to change may have changed nevertheless: look before you repeat it."
 
-// unanswered says why there is no answer.
+// unanswered describes why there is no response.
 func (s *sender) unanswered(req *http.Request, err error) tool.Result {
 	var (
 		addr     *address.RefusedError
@@ -142,7 +141,7 @@ func (s *sender) unanswered(req *http.Request, err error) tool.Result {
 	return tool.Fail(fmt.Sprintf("%s gave no answer: %s", host, word(err.Error())), "Try it once more later.")
 }
 
-// word is a text from outside as a part of one of our lines.
+// word returns an external text as part of one of our lines: short and printable.
 func word(s string) string {
 	const most = 300
 	s = strings.Map(func(r rune) rune {

@@ -24,8 +24,7 @@ const (
 	maxSent = 1 << 20
 )
 
-// A node is a part of a body: a value as it is, a text with values, an array or
-// an object.
+// A node is a part of a body: a literal value, a text with expressions, an array or an object.
 type node struct {
 	raw     json.RawMessage
 	text    *inputtext.Text
@@ -39,7 +38,7 @@ type member struct {
 	node node
 }
 
-// readBody takes the body apart.
+// readBody parses the body.
 func (p *plan) readBody(at string) error {
 	if len(p.tool.Body) == 0 || string(p.tool.Body) == "null" {
 		return nil
@@ -55,7 +54,7 @@ func (p *plan) readBody(at string) error {
 	return nil
 }
 
-// node takes one value apart.
+// node parses one value.
 func (p *plan) node(at string, raw json.RawMessage, depth int) (node, error) {
 	raw = bytes.TrimSpace(raw)
 	switch {
@@ -94,7 +93,7 @@ func (p *plan) array(at string, raw json.RawMessage, depth int) (node, error) {
 	return n, nil
 }
 
-// object takes an object apart, in the order in which it is written.
+// object parses an object and keeps the order of its members.
 func (p *plan) object(at string, raw json.RawMessage, depth int) (node, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	_, _ = dec.Token() // the brace
@@ -122,10 +121,10 @@ func (p *plan) object(at string, raw json.RawMessage, depth int) (node, error) {
 	return n, nil
 }
 
-// errAbsent means that a value is not given, and its place is left out.
+// errAbsent means that an expression has no value, so that its place is left out.
 var errAbsent = errors.New("it is not given")
 
-// write writes a part of a body with its values.
+// write writes a node with the values of its expressions.
 func (n *node) write(to *bytes.Buffer, in *inputtext.Values) error {
 	if to.Len() > maxSent {
 		return &valueError{fmt.Sprintf("the body has more than %d KiB with these arguments; give less", maxSent>>10)}
@@ -202,7 +201,7 @@ func (n *node) writeMembers(to *bytes.Buffer, in *inputtext.Values) error {
 	return nil
 }
 
-// bindBody is the body with its values; nil: there is none.
+// bindBody returns the body with its values; nil: there is none.
 func (p *plan) bindBody(in *inputtext.Values) (io.Reader, error) {
 	if p.body == nil {
 		return nil, nil //nolint:nilnil // no body is none
@@ -219,14 +218,14 @@ func (p *plan) bindBody(in *inputtext.Values) (io.Reader, error) {
 	return bytes.NewReader(text.Bytes()), nil
 }
 
-// plainText writes a value inside of a longer text: a text as it is, else JSON.
+// plainText returns a value within a longer text: a string without quotes, any other value as JSON.
 func plainText(v json.RawMessage) (string, error) { return template.Text(v), nil }
 
-// An InvalidError says what in a Toolset is wrong, and where.
+// An InvalidError describes an error in a Toolset, with its path.
 type InvalidError struct {
-	// Path is where, such as requests.tools[1].path.
+	// Path is the path of the field, such as requests.tools[1].path.
 	Path string
-	// Problem is what, and what to write instead.
+	// Problem describes the error, and what to write instead.
 	Problem string
 }
 
@@ -236,8 +235,8 @@ func errorf(path, format string, args ...any) error {
 	return &InvalidError{Path: path, Problem: fmt.Sprintf(format, args...)}
 }
 
-// Check says whether tools can be made of a Toolset: nil, or an *InvalidError for
-// the first thing that is in the way. It reaches nothing.
+// Check returns an *InvalidError for the first error that prevents tools from being made of a Toolset, or nil. It opens
+// no connection.
 func Check(ts task.Toolset) error {
 	plans, err := plansOf(ts)
 	if err != nil {
@@ -257,7 +256,7 @@ func Check(ts task.Toolset) error {
 	return nil
 }
 
-// plansOf reads a Toolset. Expressions are compiled when they are first used.
+// plansOf parses a Toolset. Expressions are compiled when they are first used.
 func plansOf(ts task.Toolset) ([]*plan, error) {
 	r := ts.Requests
 	if r == nil {
@@ -290,7 +289,7 @@ func plansOf(ts task.Toolset) ([]*plan, error) {
 	return plans, nil
 }
 
-// media is what bodies are sent as.
+// media returns the media type of bodies.
 func media(headers map[string]string) string {
 	for name, value := range headers {
 		if http.CanonicalHeaderKey(name) == "Content-Type" {
@@ -300,7 +299,7 @@ func media(headers map[string]string) string {
 	return "application/json"
 }
 
-// nothing is the schema of a tool that takes no arguments.
+// nothing is the schema of a tool without arguments.
 const nothing = `{"type":"object","properties":{}}`
 
 func input(t task.RequestTool) json.RawMessage {
@@ -310,7 +309,7 @@ func input(t task.RequestTool) json.RawMessage {
 	return t.Input
 }
 
-// read takes the parts of a tool apart.
+// read parses the parts of a tool.
 func (p *plan) read(at string) error {
 	if err := schema.Check(p.input); err != nil {
 		return errorf(at+".input", "%v", err)
@@ -335,7 +334,7 @@ func (p *plan) read(at string) error {
 	return p.readBody(at + ".body")
 }
 
-// text reads a text with expressions.
+// text parses a text with expressions.
 func (p *plan) text(at, text string, a inputtext.Absence) (*inputtext.Text, error) {
 	t, err := p.values.Parse(text, a)
 	if err != nil {
@@ -345,7 +344,7 @@ func (p *plan) text(at, text string, a inputtext.Absence) (*inputtext.Text, erro
 	return t, nil
 }
 
-// invalid is the error of a text with expressions.
+// invalid returns the error of a text with expressions.
 func invalid(at string, a inputtext.Absence, err error) error {
 	hint := ""
 	if wrong, ok := errors.AsType[*expr.Error](err); ok && wrong.Absent {

@@ -27,29 +27,27 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// Options are what the tools of a Toolset are made of.
+// Options configure the tools of a Toolset.
 type Options struct {
-	// Client sends the requests. Nil: one that reaches everything but this machine,
-	// its link and metadata services.
+	// Client sends the requests. Nil: a client that connects to all addresses except this machine, link-local addresses
+	// and metadata services.
 	Client *http.Client
-	// Key reads a key of a Secret, each time anew.
+	// Key returns the current value of a key of a Secret.
 	Key func(task.SecretKey) (string, error)
 	// Learn is called with each secret that is sent, for the redactor. May be nil.
 	Learn func(redact.Secret)
-	// RunUID is the first half of the Idempotency-Key of requests that change
-	// something; empty: none is sent.
+	// RunUID is the first half of the Idempotency-Key of requests with effects; empty: none is sent.
 	RunUID string
-	// Traceparent makes the header traceparent of a call; nil: none is sent.
+	// Traceparent returns the header traceparent of a call; nil: none is sent.
 	Traceparent func(callID string) string
-	// Now is the time; nil: that of the machine.
+	// Now is the current time; nil: the machine's.
 	Now func() time.Time
 }
 
-// defaultTimeout bounds a call where the Toolset does not.
+// defaultTimeout bounds a call if the Toolset does not.
 const defaultTimeout = 120 * time.Second
 
-// New makes the tools of a Toolset, in its order. What is wrong with it is a
-// *InvalidError.
+// New makes the tools of a Toolset, in its order. An error in the Toolset is a *InvalidError.
 func New(ts task.Toolset, o Options) ([]tool.Tool, error) {
 	plans, err := plansOf(ts)
 	if err != nil {
@@ -88,21 +86,21 @@ func timeout(ts task.Toolset) time.Duration {
 	return defaultTimeout
 }
 
-// A sender sends one kind of request.
+// A sender sends the requests of one tool.
 type sender struct {
 	plan   *plan
 	client *http.Client
 	runUID string
-	// traceparent makes the header of that name; nil: none is sent.
+	// traceparent returns the header traceparent of a call; nil: none is sent.
 	traceparent func(callID string) string
-	// auth are the credentials, which authField of the Toolset configures.
+	// auth are the credentials, configured in the field authField of the Toolset.
 	auth      *task.Auth
 	authField string
 }
 
-// canonical is the [tool.CanonicalFunc] of a request. A request follows from its arguments,
-// and each value has one spelling in it, so arguments with their defaults are canonical. Those that no request can be made of are refused before anything
-// judges them.
+// canonical is the [tool.CanonicalFunc] of a request. The request is a function of the arguments, and each value has
+// one encoding, so the arguments with their defaults are canonical. Arguments from which no request can be made are
+// refused before policies see them.
 func (s *sender) canonical(ctx context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
 	if _, err := s.plan.bind(ctx, args); err != nil {
 		return nil, unbound(err).Error
@@ -116,9 +114,8 @@ func (s *sender) call(ctx context.Context, call tool.Call, args json.RawMessage)
 		return unbound(err), nil
 	}
 	req.Header.Set("User-Agent", "Deckhand")
-	// A connection that was used before may turn out to be dead, and then Go sends
-	// a request again that has an Idempotency-Key, without knowing whether the
-	// server heeds it.
+	// If a reused connection is broken, net/http repeats a request that has an Idempotency-Key, and the server may
+	// ignore that key.
 	req.Close = true
 	if key := s.runUID + "/" + call.ID; s.changes() && s.runUID != "" && call.ID != "" && httpguts.ValidHeaderFieldValue(key) {
 		req.Header.Set("Idempotency-Key", key)
@@ -141,10 +138,10 @@ func (s *sender) call(ctx context.Context, call tool.Call, args json.RawMessage)
 	return a.result(s.plan.effect(), auth.Remedy(a.code, s.authField, s.auth)), nil
 }
 
-// changes reports whether the request may change something.
+// changes reports whether the request may have an effect.
 func (s *sender) changes() bool { return s.plan.effect() != tool.ReadOnly }
 
-// unbound says why there is no request.
+// unbound describes why no request could be made.
 func unbound(err error) tool.Result {
 	if wrong, ok := errors.AsType[*expr.Error](err); ok && wrong.Expression == "" {
 		return tool.Fail("The request was not sent: " + wrong.Message)
@@ -152,7 +149,7 @@ func unbound(err error) tool.Result {
 	return tool.Fail(fmt.Sprintf("The request was not sent: %v", err))
 }
 
-// A plan is a request whose values are not known yet. It never changes.
+// A plan is a parsed request without values. It is never changed.
 type plan struct {
 	tool   task.RequestTool
 	base   *url.URL
@@ -177,7 +174,7 @@ type placed struct {
 	text    *inputtext.Text
 }
 
-// effect is what the request does to the world, as HTTP defines its methods.
+// effect returns the effect class of the request, as HTTP defines its method.
 func (p *plan) effect() tool.Effect {
 	switch p.tool.Method {
 	case http.MethodGet, http.MethodHead:
@@ -188,7 +185,7 @@ func (p *plan) effect() tool.Effect {
 	return tool.Once
 }
 
-// bind makes the request for the arguments of a call.
+// bind makes the request with the arguments of a call.
 func (p *plan) bind(ctx context.Context, args json.RawMessage) (*http.Request, error) {
 	in, err := inputtext.NewValues(schema.Fill(p.input, args))
 	if err != nil {
@@ -228,8 +225,8 @@ func (p *plan) bind(ctx context.Context, args json.RawMessage) (*http.Request, e
 	return req, nil
 }
 
-// bindQuery is the query with its values. A parameter that is an expression alone
-// is left out if that has no value, and repeated if it is an array.
+// bindQuery returns the query with its values. A parameter that consists of one expression is left out if the
+// expression has no value, and repeated if its value is an array.
 func (p *plan) bindQuery(in *inputtext.Values) (string, error) {
 	values := url.Values{}
 	for _, q := range p.query {
@@ -253,7 +250,7 @@ func (p *plan) bindQuery(in *inputtext.Values) (string, error) {
 	return values.Encode(), nil
 }
 
-// listOf are the values of one parameter.
+// listOf returns the values of one parameter.
 func listOf(in *inputtext.Values, e *inputtext.Expression) ([]string, error) {
 	value, ok, err := e.Find(in)
 	value = bytes.TrimSpace(value)
@@ -274,8 +271,7 @@ func listOf(in *inputtext.Values, e *inputtext.Expression) ([]string, error) {
 	return all, nil
 }
 
-// readPath takes the path apart at its slashes: a value stays within the segment
-// that it is in.
+// readPath splits the path at its slashes. A value stays within its segment.
 func (p *plan) readPath(at string) error {
 	if !strings.HasPrefix(p.tool.Path, "/") {
 		return errorf(at, "must begin with /")
@@ -300,7 +296,7 @@ func (p *plan) readPath(at string) error {
 	return nil
 }
 
-// segmentsOf divides a path at the slashes of its words.
+// segmentsOf splits a path at the slashes of its literal text.
 func segmentsOf(path *inputtext.Text) []inputtext.Text {
 	all := []inputtext.Text{{}}
 	for _, part := range path.Parts {
@@ -320,7 +316,7 @@ func segmentsOf(path *inputtext.Text) []inputtext.Text {
 	return all
 }
 
-// segment checks what an author wrote between two slashes.
+// segment checks the literal text between two slashes.
 func segment(s string) error {
 	u, err := url.Parse("http://host/" + s)
 	switch {
@@ -337,18 +333,16 @@ func segment(s string) error {
 	return nil
 }
 
-// dots reports whether a segment leads to another, as the author of a Toolset may
-// write it.
+// dots reports whether a literal segment is . or .., which would lead to another path.
 func dots(decoded string) bool { return decoded == "." || decoded == ".." }
 
-// A valueError says that a value cannot go where it is to go.
+// A valueError means that a value cannot be used at its place.
 type valueError struct{ problem string }
 
 func (e *valueError) Error() string { return e.problem }
 
-// bindPath is the path with its values, escaped. A value that has a part ".." in
-// it, encoded or not, between slashes or backslashes, is refused: a server that
-// decodes more than it should would follow it.
+// bindPath returns the path with its values, escaped. A value that contains a segment "..", encoded or not, between
+// slashes or backslashes, is refused: a server that decodes too often would follow it.
 func (p *plan) bindPath(in *inputtext.Values) (string, error) {
 	var path strings.Builder
 	for i := range p.path {
@@ -369,7 +363,7 @@ func (p *plan) bindPath(in *inputtext.Values) (string, error) {
 	return path.String(), nil
 }
 
-// firstValue returns the first expression of a segment; nil: it has none.
+// firstValue returns the first expression of a segment, or nil.
 func firstValue(t *inputtext.Text) *inputtext.Expression {
 	for _, part := range t.Parts {
 		if part.Value != nil {
@@ -379,7 +373,7 @@ func firstValue(t *inputtext.Text) *inputtext.Expression {
 	return nil
 }
 
-// scalar writes a value that is one word: a text, a number or a truth.
+// scalar returns a string, a number or a boolean as text.
 func scalar(v json.RawMessage) (string, error) {
 	v = bytes.TrimSpace(v)
 	switch v[0] {

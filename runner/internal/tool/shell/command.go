@@ -176,7 +176,7 @@ func (c *command) summary(how string) string {
 	return how + ": " + line
 }
 
-// outputFollower is what comes of a command while it runs.
+// An outputFollower collects the output of a running command.
 type outputFollower struct {
 	record  *output.Record
 	control controlReader

@@ -39,8 +39,7 @@ var killPage string
 // Options configure the shells of a Run.
 type Options = output.Options
 
-// A Use configures the tools for one agent. The names of all tools begin with that of
-// the first.
+// A Use configures the tools for one agent. The names of all tools begin with the name of the first.
 type Use = output.Use
 
 // Shells are the shells of all agents of a Run. Each agent has its own working
@@ -174,15 +173,15 @@ func program(shell, line, dir string) sandbox.Command {
 // A controlReader keeps the end of what a command wrote to file descriptor 3.
 type controlReader struct{ data []byte }
 
-func (h *controlReader) write(p []byte) {
+func (c *controlReader) write(p []byte) {
 	const most = 2 * (maxDir + 1) // the last one is complete
-	h.data = append(h.data, p[max(0, len(p)-most):]...)
-	h.data = h.data[max(0, len(h.data)-most):]
+	c.data = append(c.data, p[max(0, len(p)-most):]...)
+	c.data = c.data[max(0, len(c.data)-most):]
 }
 
 // dir returns the last directory that was written; empty if it is not valid.
-func (h *controlReader) dir() string {
-	rest, ok := bytes.CutSuffix(h.data, []byte{0})
+func (c *controlReader) dir() string {
+	rest, ok := bytes.CutSuffix(c.data, []byte{0})
 	if !ok {
 		return ""
 	}
@@ -200,13 +199,13 @@ const (
 	maxShown  = 200 // bytes of a command in a list
 )
 
-// A state is stored for the next attempt.
+// A state is what is stored for the next attempt.
 type state struct {
 	// Dirs are the working directories of shells, unless they are the workspace.
 	Dirs map[string]string `json:"dirs,omitempty"`
 	// Jobs counts the background commands so far.
 	Jobs int `json:"jobs,omitempty"`
-	// Running describes those that run, for the model.
+	// Running describes the running commands, for the model.
 	Running []string `json:"running,omitempty"`
 }
 

@@ -6,17 +6,15 @@ import (
 	"strings"
 )
 
-// Max is how long a name may be, for every provider.
+// Max is the maximum length of a name that every provider accepts.
 const Max = 64
 
-// hashed is how much of a hash tells two names apart that are otherwise equal.
+// hashed is the length of the hash that distinguishes two names that would be equal.
 const hashed = 8
 
-// Of are the names of the tools of a Toolset, in their order:
-// <toolset>__<tool>, with _ for what names cannot have, cut to what they can.
-// Where that makes two equal, those that it changed get a hash of what they are
-// called at home, so that a name means the same tool whatever the order. The
-// tools must differ.
+// Of returns the names of the tools of a Toolset, in their order: <toolset>__<tool>, with _ for characters that names
+// cannot have, cut to the maximum length. If that makes two names equal, the changed ones get a hash of their original
+// name, so that a name means the same tool in any order. The tools must differ.
 func Of(toolset string, tools []string) []string {
 	names := make([]string, len(tools))
 	taken := make(map[string]int, len(tools))
@@ -34,7 +32,7 @@ func Of(toolset string, tools []string) []string {
 	return names
 }
 
-// plain replaces what a name cannot have.
+// plain replaces characters that names cannot have.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

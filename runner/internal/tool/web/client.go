@@ -55,12 +55,12 @@ func (o Options) newClient() (*http.Client, hosts, error) {
 
 // control implements net.Dialer.ControlContext: it checks an address before the
 // connection is made.
-func (r targets) control(_ context.Context, _, address string, _ syscall.RawConn) error {
+func (t targets) control(_ context.Context, _, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return fmt.Errorf("reading the address of a connection: %w", err)
 	}
-	if !r.allow(at.Addr()) {
+	if !t.allow(at.Addr()) {
 		return &addressError{addr: at.Addr()}
 	}
 	return nil
@@ -85,10 +85,10 @@ var (
 
 // redirect implements http.Client.CheckRedirect: it checks the next request like the
 // first. Headers of the model are not sent to another origin.
-func (r targets) redirect(next *http.Request, via []*http.Request) error {
+func (t targets) redirect(next *http.Request, via []*http.Request) error {
 	next.Header.Del("Referer") // a query may contain secrets
 	to := *next.URL
-	switch err := r.hosts.admit(next.URL); {
+	switch err := t.hosts.admit(next.URL); {
 	case err != nil:
 		return &redirectError{to: &to, err: err}
 	case len(via) > maxRedirects:

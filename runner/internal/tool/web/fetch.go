@@ -55,9 +55,8 @@ type answer struct {
 // errSlow is the cause of a context whose timeout has expired.
 var errSlow = errors.New("the time for the request is up")
 
-// fetch sends a request and reads at most limit bytes of what comes back. An
-// error means that there is no answer; a failure while the body is read is part
-// of the answer, because by then the request has had its effect.
+// fetch sends a request and reads at most limit bytes of the response. An error means that no response arrived. A
+// failure while the body is read is part of the answer, because the request already had its effect.
 func fetch(ctx context.Context, client *http.Client, req *http.Request, limit int64) (*answer, error) {
 	asked := req.URL.String()
 	resp, err := client.Do(req.WithContext(ctx))
@@ -242,8 +241,7 @@ var toolHeaders = []string{"Accept-Encoding", "Connection", "Content-Length", "K
 // refusedHeaders could send a request elsewhere than its URL.
 var refusedHeaders = []string{"Host", "Proxy-Authorization", "Proxy-Connection", "Upgrade", "Expect"}
 
-// headers sets the headers of a model in a request. It returns the names of those
-// that are not sent.
+// headers sets the headers of a model in a request. It returns the names of headers that are not sent.
 func headers(req *http.Request, wanted map[string]string) (dropped []string, err error) {
 	for _, written := range slices.Sorted(maps.Keys(wanted)) {
 		name, value := http.CanonicalHeaderKey(strings.TrimSpace(written)), strings.TrimSpace(wanted[written])

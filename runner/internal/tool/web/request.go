@@ -95,19 +95,19 @@ func (r *requester) call(ctx context.Context, call tool.Call, in requestIn) (too
 
 // redirected returns the arguments of a call that sends the next request of a
 // redirect.
-func (in requestIn) redirected(next *http.Request) any {
-	in.Method, in.URL = next.Method, next.URL.String()
+func (r requestIn) redirected(next *http.Request) any {
+	r.Method, r.URL = next.Method, next.URL.String()
 	if next.Body == nil {
-		in.Body = ""
+		r.Body = ""
 	}
 	sent := map[string]string{}
-	for name, value := range in.Headers {
+	for name, value := range r.Headers {
 		if next.Header.Get(name) == value {
 			sent[name] = value
 		}
 	}
-	in.Headers = sent
-	return in
+	r.Headers = sent
+	return r
 }
 
 // request builds the HTTP request.

@@ -27,7 +27,7 @@ const DefaultSearch = "https://api.tavily.com"
 const (
 	defaultResults = 5
 	maxResults     = 20
-	// Bounds of what is shown of one result and of the answer, in bytes.
+	// Bounds of one result and of the response, in bytes.
 	maxExcerpt = 2000
 	maxAnswer  = 4000
 )

@@ -31,8 +31,7 @@ type Access struct {
 	// (kubernetes.io/basic-auth), or of ssh-privatekey (kubernetes.io/ssh-auth) and
 	// known_hosts. Empty: none.
 	Credentials string
-	// CABundle are certificates, in PEM, that https is trusted by besides those of
-	// the system.
+	// CABundle has certificates, in PEM, that https trusts in addition to those of the system.
 	CABundle []byte
 }
 
@@ -48,7 +47,7 @@ const (
 // site is the longest.
 const maxCredential = 1 << 20
 
-// credentials are what a Secret holds for one URL.
+// credentials are the credentials of a Secret for one URL.
 type credentials struct {
 	username, password string
 	privateKey         []byte
@@ -185,8 +184,8 @@ func (c credentials) basic() string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(c.username+":"+c.password))
 }
 
-// redactor returns a redactor of all forms in which the credentials are sent, and of each
-// line of a key: an error may quote one.
+// redactor returns a redactor of all forms in which the credentials are sent, and of each line of a key, because an
+// error may quote one.
 func (c credentials) redactor() *redact.Redactor {
 	known := redact.New()
 	for _, value := range []string{c.password, c.username + ":" + c.password, strings.TrimPrefix(c.basic(), "Basic ")} {
@@ -219,8 +218,7 @@ const urlForms = "use https://host/path, http://host/path, ssh://user@host/path 
 // scp is ssh's short form, user@host:path.
 var scp = regexp.MustCompile(`^([A-Za-z0-9._-]+)@([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\]):([^:].*)$`)
 
-// Name is the URL of a repository as Remote.URL has it: two that are written in
-// another way may have the same.
+// Name returns the URL of a repository in canonical form: different spellings may have the same name.
 func Name(raw string) (string, error) {
 	at, err := parseURL(raw)
 	return at.text, err
@@ -267,8 +265,7 @@ func fromURL(u *url.URL, scheme string) (location, error) {
 	return validate(l)
 }
 
-// validate refuses a location without a host or path, and one that the command on the server
-// could parse as an option.
+// validate refuses a location without a host or path, or that the command on the server could parse as an option.
 func validate(l location) (location, error) {
 	if name, _, _ := strings.Cut(l.host, ":"); name == "" || strings.Trim(l.path, "/") == "" {
 		return location{}, Refused("The URL of the git repository names no host or no path: %s.", urlForms)
@@ -395,34 +392,34 @@ func (t *sshTransport) loginError(err error) error {
 	}
 }
 
-// commandError explains why a command did not answer: what it wrote to its standard error.
-// A server that refuses access says so there and ends.
-func (p *sshSession) commandError(err error) error {
+// commandError explains why a command did not answer, by its standard error. A server that refuses access writes the
+// reason there and ends.
+func (s *sshSession) commandError(err error) error {
 	if errors.Is(err, errSilent) {
 		return err
 	}
-	_ = p.session.Wait() // what it complained of is then complete; its status says nothing more
-	if said := p.stderr.String(); said != "" {
-		return Refused("%s refuses access (%s): check the URL and what the key of the Secret may do.", p.at.text, said)
+	_ = s.session.Wait() // what it complained of is then complete; its status says nothing more
+	if said := s.stderr.String(); said != "" {
+		return Refused("%s refuses access (%s): check the URL and what the key of the Secret may do.", s.at.text, said)
 	}
 	return err
 }
 
-func (p *sshSession) refs() *packp.AdvRefs { return p.advertised }
+func (s *sshSession) refs() *packp.AdvRefs { return s.advertised }
 
-func (p *sshSession) ask(_ context.Context, body io.Reader, _ int64) (io.ReadCloser, error) {
-	_, err := io.Copy(p.in, body)
-	if err := errors.Join(err, p.in.Close()); err != nil {
-		return nil, p.commandError(fmt.Errorf("sending to %s: %w", p.at.text, err))
+func (s *sshSession) ask(_ context.Context, body io.Reader, _ int64) (io.ReadCloser, error) {
+	_, err := io.Copy(s.in, body)
+	if err := errors.Join(err, s.in.Close()); err != nil {
+		return nil, s.commandError(fmt.Errorf("sending to %s: %w", s.at.text, err))
 	}
-	return io.NopCloser(p.out), nil
+	return io.NopCloser(s.out), nil
 }
 
-// Close ends the command, whatever it still has to say.
-func (p *sshSession) Close() error {
-	p.unwatch()
-	_ = p.session.Close() // it has ended already if all went well
-	return p.client.Close()
+// Close ends the command, even if it still has output.
+func (s *sshSession) Close() error {
+	s.unwatch()
+	_ = s.session.Close() // it has ended already if all went well
+	return s.client.Close()
 }
 
 // quote is a path as one word of a shell.
@@ -430,21 +427,21 @@ func quote(path string) string {
 	return "'" + strings.NewReplacer("'", `'\''`, "!", `'\!'`).Replace(path) + "'"
 }
 
-// remoteMessages are the beginning of what a server writes for people.
+// remoteMessages has the beginning of a server's messages for users.
 type remoteMessages struct {
 	mu   sync.Mutex
 	text []byte
 }
 
-func (c *remoteMessages) Write(p []byte) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.text = append(c.text, p[:min(len(p), maxWords-len(c.text))]...)
+func (r *remoteMessages) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.text = append(r.text, p[:min(len(p), maxWords-len(r.text))]...)
 	return len(p), nil
 }
 
-func (c *remoteMessages) String() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return printable(string(c.text))
+func (r *remoteMessages) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return printable(string(r.text))
 }

@@ -22,8 +22,7 @@ const (
 	maxDepth = 200
 	// maxCheckout is how many files, directories and links a commit may have.
 	maxCheckout = 1_000_000
-	// blockSize is the least that an entry takes of a file system, in bytes, whatever it
-	// holds.
+	// blockSize is the minimum size of an entry on a file system, in bytes.
 	blockSize = 4096
 	// maxLink bounds the text of a symbolic link, in bytes.
 	maxLink = 4096
@@ -39,8 +38,8 @@ type Target struct {
 	// Root and Under are an empty directory.
 	Root  *os.Root
 	Under string
-	// MaxBytes bounds the files, directories and links, each of which counts as whole
-	// blocks, and as one at least, and those of .git. Zero: no bound.
+	// MaxBytes bounds the files, directories and links, and the files of .git. Each counts as whole blocks, and as at
+	// least one. Zero: no bound.
 	MaxBytes int64
 }
 
@@ -55,22 +54,21 @@ type checkout struct {
 	used    int64
 	entries int // files, directories and links
 	paths   int // bytes of the paths in the index
-	// missing is what the commit has no content of.
+	// missing are the files whose content the commit does not have.
 	missing Missing
 }
 
-// Missing is what a workspace does not have of its repository.
+// Missing is what a workspace lacks of its repository.
 type Missing struct {
-	// Pointers are files of which there is only the pointer of Git LFS.
+	// Pointers are files of which the repository has only the pointer of Git LFS.
 	Pointers Paths `json:"pointers,omitzero"`
 	// Submodules are empty directories.
 	Submodules Paths `json:"submodules,omitzero"`
 }
 
-// CheckOut writes the files of a clone to an empty directory, as bytes,
-// with a .git of their own beside them: a repository at the same commit and with
-// the same history, whose origin is the URL. It shares nothing with the Store.
-// Submodules stay empty directories, and files of Git LFS pointers.
+// CheckOut writes the files of a clone to an empty directory, byte for byte, with a separate .git: a repository at the
+// same commit, with the same history, whose origin is the URL. It shares nothing with the Store. Submodules become
+// empty directories, and files of Git LFS stay pointers.
 func (s *Store) CheckOut(ctx context.Context, to Target, h Head, url string) (Missing, error) {
 	data, err := s.readAll(plumbing.CommitObject, plumbing.NewHash(h.Commit))
 	if err != nil {
@@ -86,8 +84,7 @@ func (s *Store) CheckOut(ctx context.Context, to Target, h Head, url string) (Mi
 	return c.missing, nil
 }
 
-// directory writes one tree. The names are those of the repository, and are
-// trusted no further than that they are names.
+// directory writes one tree. Names come from the repository and are not trusted.
 func (c *checkout) directory(ctx context.Context, dir string, tree plumbing.Hash, above attributes) error {
 	if depth(dir) > maxDepth {
 		return Refused("The repository has directories more than %d deep.", maxDepth)
@@ -129,9 +126,9 @@ func checkName(dir, name string) error {
 	return nil
 }
 
-// permanentFaults are what a system call says of a name or a content that the volume cannot hold:
-// another attempt has the same fault. A file system without regard to case has another name already
-// (EEXIST, ENOTDIR, EISDIR), and some have no links (EPERM) or large files.
+// permanentFaults are errors of system calls about a name or a content that the volume cannot store: another attempt
+// would get the same error. A file system that ignores case already has another name (EEXIST, ENOTDIR, EISDIR), and
+// some support no links (EPERM) or no large files.
 var permanentFaults = []syscall.Errno{
 	syscall.ENAMETOOLONG, syscall.EILSEQ, syscall.EINVAL, syscall.EEXIST, syscall.ENOTDIR, syscall.EISDIR, syscall.ELOOP, syscall.EPERM,
 	syscall.EOPNOTSUPP, syscall.EFBIG, syscall.EMLINK,
@@ -223,7 +220,7 @@ func (c *checkout) tooLarge() error {
 	return Refused("The repository does not fit into the workspace: its first %d files and directories need more than the %d bytes of workspace.size, of which each takes %d at least. Raise workspace.size of the Agent, or use a smaller repository.", c.entries, c.limit, blockSize)
 }
 
-// notePointer notes a file of which the commit has only the pointer.
+// notePointer records a file of which the commit has only the pointer.
 func (c *checkout) notePointer(name string, e entry, attrs attributes) error {
 	if attrs.filter(name) != lfsFilter {
 		return nil
@@ -306,7 +303,7 @@ func (c *checkout) record(name string, e entry, info fs.FileInfo) error {
 	return nil
 }
 
-// MakeDir makes a directory that the group may write to, whatever the umask.
+// MakeDir makes a directory that the group may write to, independent of the umask.
 func MakeDir(root *os.Root, name string) error {
 	if err := root.Mkdir(name, 0o775); err != nil {
 		return err
@@ -318,8 +315,8 @@ func MakeDir(root *os.Root, name string) error {
 	return root.Chmod(name, info.Mode()|0o775) // setgid, if it came from above, stays
 }
 
-// WriteFile makes a file with just these permissions, whatever the umask. It
-// fails where something of the name is there already.
+// WriteFile creates a file with exactly these permissions, independent of the umask. It fails if the name exists
+// already.
 func WriteFile(root *os.Root, name string, from io.Reader, perm fs.FileMode) error {
 	f, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, perm)
 	if err != nil {

@@ -30,9 +30,9 @@ type Want struct {
 	Depth int
 }
 
-// A Head is what a clone came to.
+// A Head is the result of a clone.
 type Head struct {
-	// Commit is what the revision stood for.
+	// Commit is the commit of the revision.
 	Commit string `json:"commit"`
 	// Branch is its name without refs/heads/; empty where the revision was no
 	// branch.
@@ -44,8 +44,7 @@ type Head struct {
 	Notes []string `json:"-"`
 }
 
-// Clone makes a bare repository in a directory that does not exist, of one
-// revision and the history of it.
+// Clone clones one revision with its history as a bare repository, into a directory that does not exist.
 func (r *Remote) Clone(ctx context.Context, dir string, want Want) (Head, error) {
 	head, err := r.clone(ctx, dir, want)
 	if err != nil {
@@ -126,8 +125,8 @@ func unpack(request *packp.UploadPackRequest, answer *bufio.Reader, dir string) 
 	return writeShallow(dir, shallow.Shallows)
 }
 
-// refusalOf makes a RefusedError of the error line that a server answered instead of
-// data, since a retry would get the same.
+// refusalOf returns a RefusedError for the error line that a server sent instead of data, since a retry would get the
+// same.
 func refusalOf(err error) error {
 	if line, ok := errors.AsType[*pktline.ErrorLine](err); ok {
 		return Refused("The git server refuses: %s.", printable(line.Text))
@@ -135,8 +134,7 @@ func refusalOf(err error) error {
 	return err
 }
 
-// demuxSideband reads the part of an answer that is data; what the server tells of its
-// progress goes to a writer.
+// demuxSideband returns the data in an answer; progress messages of the server go to a writer.
 func demuxSideband(c *capability.List, answer io.Reader, progress io.Writer) io.Reader {
 	kind := sideband.Sideband64k
 	switch {
@@ -188,15 +186,14 @@ func (s *Store) resolveHead(g cloneRequest) (Head, error) {
 	return h, nil
 }
 
-// maxBuffer is up to which size a request is sent with its length, in bytes;
-// larger ones are sent in pieces, as git does.
+// maxBuffer is the maximum size of a request that is sent with its length, in bytes; larger ones are sent in chunks, as
+// git does.
 const maxBuffer = 1 << 20
 
-// Push brings a branch to a commit, never by force. The tip that the branch has
-// on the server, empty if there is no such branch, is given to choose, which
-// returns the commit that is to come after it, or the same, or none, to leave it
-// as it is. The server moves the branch only if it still has that tip. The
-// parent of the commit must be there already.
+// Push moves a branch to a commit, never by force. choose gets the tip of the branch on the server, empty if there is
+// no such branch, and returns the commit to push: a child of that tip, the tip itself, or none to leave the branch
+// unchanged. The server moves the branch only if it still has that tip. The server must already have the parent of the
+// commit.
 func (r *Remote) Push(ctx context.Context, s *Store, branch string, choose func(tip string) (string, error)) error {
 	if err := r.push(ctx, s, branch, choose); err != nil {
 		return redactError(fmt.Errorf("publishing to %s: %w", r.at.text, err), r.secrets)
@@ -317,8 +314,7 @@ func (r *Remote) readStatus(request *packp.ReferenceUpdateRequest, answer io.Rea
 	return nil
 }
 
-// statusReason returns the status that a server reported with its messages, which may
-// be those of a hook.
+// statusReason returns the status that a server reported, with its messages, which may come from a hook.
 func statusReason(status string, messages *remoteMessages) string {
 	return strings.Join(strings.Fields(printable(status)+" "+messages.String()), " ")
 }
@@ -333,10 +329,9 @@ func remoteError(messages *remoteMessages) error {
 // maxWords bounds a quotation of a server, in bytes.
 const maxWords = 512
 
-// A RefusedError means that a user has to change something, and says what. Any other error
-// may be transient.
+// A RefusedError means that a user must change something, and describes it. Any other error may be transient.
 type RefusedError struct {
-	// Message is a sentence for people.
+	// Message is a sentence for users.
 	Message string
 }
 
@@ -368,8 +363,7 @@ func redactError(err error, secrets *redact.Redactor) error {
 	return &hiddenError{text: secrets.String(err.Error()), err: err}
 }
 
-// during wraps an error with what was being done, except a RefusedError, whose message is a
-// sentence.
+// during adds the current operation to an error, except to a RefusedError, whose message is a sentence.
 func during(doing string, err error) error {
 	if refused, ok := errors.AsType[*RefusedError](err); ok {
 		return refused
@@ -377,7 +371,7 @@ func during(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// printable returns text of a server as it may be quoted in a sentence.
+// printable returns text of a server in a form for messages.
 func printable(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

@@ -1,11 +1,10 @@
 // Package git speaks to git servers, and keeps and makes commits, for the files
 // of a workspace that an attacker may write to.
 //
-// A [Remote] is the server of a repository, with the credentials for it. It is
-// spoken to in git's own protocol over HTTP or ssh by this package alone: no
-// program is run, no configuration is read (neither of a user, nor of the
-// system, nor of ssh), no redirect is followed, and neither memory nor time
-// without a bound is spent on an answer. Of go-git come the formats.
+// A [Remote] is the server of a repository, with the credentials for it. This package speaks git's own
+// protocol over HTTP or ssh itself: it runs no program, reads no configuration (neither of a user, nor of the
+// system, nor of ssh) and follows no redirect, and each answer is bounded in memory and time. The formats
+// come from go-git.
 //
 // The transports of go-git v5.19.3 (below plumbing/transport) do not keep these
 // bounds:
@@ -33,6 +32,6 @@
 // through an os.Root, as bytes: a .git in the workspace is left out, whatever it
 // is, and no attribute, filter or hook is looked at.
 //
-// Errors are sentences for people. A [RefusedError] is one that trying again
-// does not mend; no error holds a credential.
+// Errors are sentences for people. A [RefusedError] cannot be resolved by trying again. No error contains a
+// credential.
 package git

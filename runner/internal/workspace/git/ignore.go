@@ -28,10 +28,10 @@ type rule struct {
 	negated  bool // what it matches is not ignored
 }
 
-// rules say what is ignored in one directory and below; the last that matches decides.
-// They are read here because go-git's own (plumbing/format/gitignore, v5.19.3) differ from
-// git's in three of the cases of TestRulesAreThoseOfGit: "foo/**" ignores foo itself, "!*/"
-// takes back files below, and "[!0-9]" matches digits. What differs would be published.
+// rules are the ignore rules for one directory and below; the last that matches decides. They are parsed here because
+// go-git's own (plumbing/format/gitignore, v5.19.3) differ from git's in three of the cases of TestRulesAreThoseOfGit:
+// "foo/**" ignores foo itself, "!*/" includes files below again, and "[!0-9]" matches digits. Files could be published
+// that git ignores.
 type rules struct {
 	list []rule
 	// all is set below a directory that is ignored as a whole.
@@ -65,7 +65,7 @@ func parseRule(dir, line string) (rule, bool) {
 	return r.withPattern(line)
 }
 
-// withPattern returns the rule with a pattern; false: it matches nothing.
+// withPattern returns the rule with a pattern; false: the pattern matches nothing.
 func (r rule) withPattern(line string) (rule, bool) {
 	if rest, ok := strings.CutSuffix(line, "/"); ok {
 		r.dirs, line = true, rest
@@ -145,16 +145,16 @@ const (
 	macroPrefix = "[attr]"
 )
 
-// An attribute is what a line says of one attribute.
+// An attribute is the setting of one attribute in a line.
 type attribute struct {
 	name  string
 	value string // empty: it is set without a value, or not set
 	set   bool   // it has no value, and is set
 }
 
-// attributes are the rules of the .gitattributes files of a directory and those above it;
-// the last that matches decides. go-git's own (plumbing/format/gitattributes, v5.19.3)
-// match their patterns as go-git's for .gitignore do.
+// attributes are the rules of the .gitattributes files of a directory and those above it; the last that matches
+// decides. go-git's own (plumbing/format/gitattributes, v5.19.3) have the same errors in patterns as its rules for
+// .gitignore.
 // https://git-scm.com/docs/gitattributes
 type attributes struct {
 	rules  []attributeRule
@@ -207,8 +207,8 @@ func (a attributes) withLine(dir, line string) attributes {
 
 const blanks = " \t\r\n"
 
-// cutPattern returns the pattern of a line and what follows it; an empty one means that
-// the line has none. A pattern in quotes is written as a string of C.
+// cutPattern returns the pattern of a line and the rest; empty: the line has no pattern. A pattern in quotes is written
+// like a string in C.
 func cutPattern(line string) (pattern, rest string) {
 	if strings.HasPrefix(line, "#") {
 		return "", ""
@@ -223,7 +223,7 @@ func cutPattern(line string) (pattern, rest string) {
 	return cutField(line)
 }
 
-// cutField returns the first field of a line and what follows it.
+// cutField returns the first field of a line and the rest.
 func cutField(line string) (field, rest string) {
 	line = strings.TrimLeft(line, blanks)
 	if end := strings.IndexAny(line, blanks); end >= 0 {
@@ -232,7 +232,7 @@ func cutField(line string) (field, rest string) {
 	return line, ""
 }
 
-// parseAttributes reads what follows the pattern; false: git ignores the line.
+// parseAttributes parses the attributes after the pattern; false: git ignores the line.
 func parseAttributes(text string) ([]attribute, bool) {
 	var all []attribute
 	for _, field := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(blanks, r) }) {
@@ -249,14 +249,14 @@ func parseAttributes(text string) ([]attribute, bool) {
 	return all, true
 }
 
-// isAttributeName reports whether a name may be one of an attribute.
+// isAttributeName reports whether a name is a valid name of an attribute.
 func isAttributeName(name string) bool {
 	return name != "" && name[0] != '-' && !strings.ContainsFunc(name, func(r rune) bool {
 		return r != '-' && r != '_' && r != '.' && (r < '0' || r > '9') && (r|0x20 < 'a' || r|0x20 > 'z')
 	})
 }
 
-// filter returns the value of the attribute filter of a file; empty: it has none.
+// filter returns the value of the attribute filter of a file, or an empty text.
 func (a attributes) filter(name string) string {
 	if len(a.rules) == 0 {
 		return ""
@@ -273,8 +273,7 @@ func (a attributes) filter(name string) string {
 	return ""
 }
 
-// fill adds what is not decided yet, the last first. A macro that is set stands for what
-// it says.
+// fill adds the attributes that are not decided yet, the last first. A macro that is set adds its own attributes.
 func (a attributes) fill(found map[string]attribute, says []attribute) {
 	for _, one := range slices.Backward(says) {
 		if _, decided := found[one.name]; decided {

@@ -16,7 +16,7 @@ const (
 	// LFS: git has a pointer in their place.
 	// https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md
 	lfsFilter = "lfs"
-	// maxPointer is how long a pointer may be, in bytes.
+	// maxPointer is the maximum size of a pointer, in bytes.
 	maxPointer = 1024
 	// maxAttributes bounds one .gitattributes, in bytes.
 	maxAttributes = 1 << 20
@@ -25,9 +25,9 @@ const (
 // pointerStarts are how a pointer may begin: the second is of versions before 1.0.
 var pointerStarts = []string{"version https://git-lfs.github.com/spec/", "version https://hawser.github.com/spec/"}
 
-// A Paths is a list of which the first few paths are kept.
+// A Paths is a list of paths of which the first few are kept.
 type Paths struct {
-	// Names are paths as they may be shown in a sentence.
+	// Names are the paths in a form for messages.
 	Names []string `json:"names,omitempty"`
 	Count int      `json:"count,omitempty"`
 }
@@ -107,13 +107,13 @@ func (s *Store) isPointer(h plumbing.Hash) (bool, error) {
 	return false, err
 }
 
-// emptyBlob is the content of an empty file, which Git LFS stores as it is.
+// emptyBlob is the content of an empty file, which Git LFS does not replace by a pointer.
 var emptyBlob = plumbing.ComputeHash(plumbing.BlobObject, nil)
 
-// WithoutLFS returns a tree in which files that Git LFS stores are as in base, and those
-// that differ in tree. A commit cannot have their content: git expects pointers, whose
-// objects nobody uploads. Left in are pointers that base has, at any path, and empty files.
-// The attributes are those of the tree: they hold for whoever clones it.
+// WithoutLFS returns tree with the files of Git LFS as they are in base, and the paths of files that tree has changed.
+// A commit cannot have their content: git expects pointers, whose objects would have to be uploaded. Pointers that base
+// has at any path, and empty files, stay as they are in tree. The attributes are those of tree, as for every clone of
+// it.
 func (s *Store) WithoutLFS(base, tree string) (string, Paths, error) {
 	l := &lfsTrees{store: s, base: plumbing.NewHash(base)}
 	h, err := l.directory("", l.base, plumbing.NewHash(tree), attributes{})
@@ -131,7 +131,7 @@ type lfsTrees struct {
 	left  Paths
 }
 
-// directory returns the tree of one directory; zero: nothing is in it.
+// directory returns the tree of one directory; zero: it is empty.
 func (l *lfsTrees) directory(dir string, base, now plumbing.Hash, above attributes) (plumbing.Hash, error) {
 	if base == now {
 		return now, nil
@@ -170,8 +170,7 @@ func (l *lfsTrees) directory(dir string, base, now plumbing.Hash, above attribut
 	return l.store.putBytes(plumbing.TreeObject, encodeTree(entries))
 }
 
-// entry returns what the tree has of a name: the new entry, or the old one, which is empty
-// if there was none.
+// entry returns the entry for a name: the new one, or the old one, which is empty if there was none.
 func (l *lfsTrees) entry(name string, old, now entry, attrs attributes) (entry, error) {
 	if subtree := now.subtree(); !subtree.IsZero() {
 		h, err := l.directory(name, old.subtree(), subtree, attrs)

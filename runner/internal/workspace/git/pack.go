@@ -18,8 +18,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/hash"
 )
 
-// writePack writes objects as a pack, none as a difference from another, and
-// none of them whole in memory.
+// writePack writes objects as a pack without deltas. It holds no object in memory as a whole.
 func (s *Store) writePack(ctx context.Context, to io.Writer, objects []plumbing.Hash) error {
 	sum := hash.New(crypto.SHA1)
 	w := io.MultiWriter(to, sum)
@@ -58,8 +57,7 @@ func (s *Store) packOne(w io.Writer, z *zlib.Writer, h plumbing.Hash) error {
 	return errors.Join(err, z.Close())
 }
 
-// packHeader is the type and the size: four bits of it in the first byte, then
-// seven in each.
+// packHeader returns the type and the size: four bits of it in the first byte, then seven in each.
 func packHeader(kind plumbing.ObjectType, size int64) []byte {
 	rest := uint64(size) >> 4                    //nolint:gosec // sizes are not negative
 	out := []byte{byte(kind)<<4 | byte(size&15)} //nolint:gosec // four bits
@@ -74,8 +72,8 @@ func packHeader(kind plumbing.ObjectType, size int64) []byte {
 // pack, in bytes. The large servers of repositories take no larger file.
 const maxObject = 100 << 20
 
-// A packReader hands on a pack, and ends with a [RefusedError] where an object is too large: its size
-// stands before its content. It scans the pack beside whoever reads.
+// A packReader passes on a pack. It fails with a [RefusedError] if an object is too large, which the size before its
+// content shows. It scans the pack while a caller reads it.
 type packReader struct {
 	from    io.Reader
 	to      *io.PipeWriter
@@ -116,7 +114,7 @@ func (p *packReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// close ends the scan, and returns why the pack cannot be used, by the error of whoever read it.
+// close ends the scan, and returns why the pack cannot be used. err is the error of the caller that read it.
 func (p *packReader) close(err error) error {
 	_ = p.to.CloseWithError(io.ErrUnexpectedEOF) // of a pipe: cannot fail
 	scanned := <-p.scanned
@@ -180,8 +178,7 @@ func (b *beginning) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// targetSize returns the size of what a delta makes, which is the second number in it; zero if there is
-// none.
+// targetSize returns the size of a delta's result, which is the second number in it; zero if there is none.
 func (b *beginning) targetSize() uint64 {
 	_, _ = binary.ReadUvarint(&b.Buffer) // of what it is made from
 	size, err := binary.ReadUvarint(&b.Buffer)
@@ -195,7 +192,7 @@ const (
 	// fileFlags open a file without blocking: opening a pipe without a writer would block
 	// forever.
 	fileFlags = os.O_RDONLY | syscall.O_NONBLOCK
-	// dirFlags open a directory and nothing else.
+	// dirFlags open directories only.
 	dirFlags = fileFlags | syscall.O_DIRECTORY
 	// maxReads is how often a file is read if it changes meanwhile.
 	maxReads = 3
@@ -229,8 +226,7 @@ type version struct {
 	hash plumbing.Hash
 }
 
-// blob returns the object of a regular file's content, and writes it unless it is a known
-// version.
+// blob returns the object of a regular file's content. It writes the object unless the content is a known version.
 func (w *walk) blob(ctx context.Context, name string, known []version) (plumbing.Hash, error) {
 	var err error
 	for range maxReads {
@@ -333,9 +329,8 @@ func (r *reader) Read(p []byte) (int, error) {
 	return r.from.Read(p)
 }
 
-// isReplaced reports whether an error means that a file of another type replaced the one
-// that was just seen. Package os itself reports a link that leaves the root; the system
-// reports the others.
+// isReplaced reports whether an error means that a file of another type replaced the file that was just listed. Package
+// os itself reports a link that leaves the root; the system reports the others.
 func isReplaced(err error) bool {
 	if code, ok := errors.AsType[syscall.Errno](err); ok {
 		return code == syscall.ELOOP || code == syscall.ENOTDIR || code == syscall.EISDIR || code == syscall.ENXIO || code == syscall.EINVAL

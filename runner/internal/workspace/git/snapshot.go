@@ -23,12 +23,11 @@ import (
 type Limits struct {
 	// Bytes is of all files that are new or changed, together.
 	Bytes int64
-	// Files is of those that are published; a workspace may have ten times as many
-	// names that are not.
+	// Files bounds the number of published files. A workspace may have ten times as many names that are not published.
 	Files int
 }
 
-// Placed is a file that was put into the workspace and is no work of its own.
+// Placed is a file that was copied into the workspace and is not work of the Run.
 type Placed struct {
 	Path string `json:"path"`
 	Size int64  `json:"size"`
@@ -37,9 +36,9 @@ type Placed struct {
 
 // A Basis is what a Snapshot is compared with.
 type Basis struct {
-	// Commit says what is tracked and what is ignored.
+	// Commit determines which files are tracked and which are ignored.
 	Commit string
-	// Placed are left as they are in Commit for as long as they are as placed.
+	// Placed files stay as they are in Commit while they are unchanged since they were placed.
 	Placed []Placed
 }
 
@@ -56,10 +55,9 @@ type walk struct {
 	names int
 }
 
-// Snapshot makes a tree of the files of a workspace, and returns its name. Left
-// out are every .git, what the .gitignore files of the basis ignore unless it is
-// tracked there, and what is neither a file nor a link. Submodules stay as they
-// are in the basis.
+// Snapshot makes a tree of the files of a workspace, and returns its hash. It leaves out every .git, untracked files
+// that the .gitignore files of the basis ignore, and everything that is neither a file nor a link. Submodules stay as
+// they are in the basis.
 func (s *Store) Snapshot(ctx context.Context, root *os.Root, on Basis, limits Limits) (string, error) {
 	if err := s.removeTemporary(); err != nil {
 		return "", fmt.Errorf("tidying the repository: %w", err)
@@ -161,7 +159,7 @@ func (w *walk) directory(ctx context.Context, p directoryState) (plumbing.Hash, 
 	return w.putUnlessKnown(p.tree, plumbing.TreeObject, encodeTree(entries))
 }
 
-// putUnlessKnown writes an object, unless it has the known hash.
+// putUnlessKnown writes an object, unless it has the given hash.
 func (w *walk) putUnlessKnown(known plumbing.Hash, kind plumbing.ObjectType, data []byte) (plumbing.Hash, error) {
 	if plumbing.ComputeHash(kind, data) == known {
 		return known, nil
@@ -298,7 +296,7 @@ type entry struct {
 	hash plumbing.Hash
 }
 
-// tree reads the entries of a tree; of the zero hash none.
+// tree reads the entries of a tree; the zero hash has none.
 func (s *Store) tree(h plumbing.Hash) ([]entry, error) {
 	if h.IsZero() {
 		return nil, nil
@@ -314,7 +312,7 @@ func (s *Store) tree(h plumbing.Hash) ([]entry, error) {
 	return entries, nil
 }
 
-// parseTree reads what git writes: mode, space, name, NUL, hash, and the next.
+// parseTree parses the format of git: for each entry mode, space, name, NUL and hash.
 func parseTree(data []byte) ([]entry, error) {
 	var entries []entry
 	for len(data) > 0 {
@@ -371,8 +369,7 @@ func (e entry) isFile() bool {
 // namesPerRead is how many names of a directory are read at once.
 const namesPerRead = 1024
 
-// Names are those in an open directory, in no order, and as many as there may be
-// without ever holding all of them. An error comes last.
+// Names yields the names in an open directory, in no order, without holding all of them in memory. An error comes last.
 func Names(dir *os.File) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		entries, err := dir.ReadDir(namesPerRead)
@@ -389,17 +386,15 @@ func Names(dir *os.File) iter.Seq2[string, error] {
 	}
 }
 
-// isDotGit reports whether a name is that of a git directory, on any file system
-// on which a user may check the commit out: in any case, with what Windows
-// ignores at the end or takes for the same, and with the characters that macOS
-// ignores.
+// isDotGit reports whether a name can mean a git directory on any file system: in any case of letters, with the
+// suffixes that Windows ignores or treats as equal, and with the characters that macOS ignores.
 func isDotGit(name string) bool {
 	name, _, _ = strings.Cut(strings.Map(visible, name), ":") // .git::$INDEX_ALLOCATION
 	name = strings.TrimRight(name, ". ")
 	return strings.EqualFold(name, ".git") || strings.EqualFold(name, "git~1")
 }
 
-// visible drops what HFS+ does not compare.
+// visible drops the characters that HFS+ ignores.
 func visible(r rune) rune {
 	switch {
 	case r >= 0x200c && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x206a && r <= 0x206f, r == 0xfeff:

@@ -35,7 +35,7 @@ const (
 	maxPeel = 10
 )
 
-// A Store is a bare repository. Nothing of its configuration is read.
+// A Store is a bare repository. Its configuration is not read.
 type Store struct {
 	dir     string
 	storage *filesystem.Storage
@@ -230,19 +230,19 @@ func (s *Store) removeTemporary() error {
 // maxMessage bounds the message of a commit, in bytes.
 const maxMessage = 64 << 10
 
-// Author is who a commit says it is of, and when.
+// Author is the author and the time of a commit.
 type Author struct {
 	Name, Email string
 	When        time.Time
 }
 
-// line is the author as a commit has it.
+// line returns the author in the form for a commit.
 func (a Author) line() string {
 	clean := strings.NewReplacer("<", "", ">", "", "\n", " ", "\r", " ", "\x00", "")
 	return fmt.Sprintf("%s <%s> %d +0000", strings.TrimSpace(clean.Replace(a.Name)), strings.TrimSpace(clean.Replace(a.Email)), a.When.Unix())
 }
 
-// A Commit is what one is made of. The same makes the same.
+// A Commit has the fields of a commit. Equal fields make the same commit.
 type Commit struct {
 	Tree, Parent string
 	Message      string
@@ -273,17 +273,17 @@ func (s *Store) Changes(from, to string) (int, error) {
 	return d.files, err
 }
 
-// A diff is what one tree has that another has not.
+// A diff is the difference between two trees.
 type diff struct {
 	store *Store
-	// objects are those to send to who has the first tree, each once.
+	// objects are the objects that a receiver with the first tree lacks, each once.
 	objects []plumbing.Hash
 	seen    map[plumbing.Hash]bool
 	// files are how many were made, changed or deleted.
 	files int
 }
 
-// trees compares; a zero hash is a directory that is not there.
+// trees compares two trees; the zero hash is a missing directory.
 func (d *diff) trees(from, to plumbing.Hash) error {
 	if from == to {
 		return nil
@@ -314,7 +314,7 @@ func (d *diff) trees(from, to plumbing.Hash) error {
 	return nil
 }
 
-// entry compares one name; an empty entry is one that is not there.
+// entry compares one name; an empty entry does not exist.
 func (d *diff) entry(old, now entry) error {
 	if old.mode == now.mode && old.hash == now.hash {
 		return nil
@@ -330,7 +330,7 @@ func (d *diff) entry(old, now entry) error {
 
 func (e entry) leaf() bool { return e.mode != filemode.Empty && e.mode != filemode.Dir }
 
-// subtree is the tree of a directory; zero for anything else.
+// subtree returns the tree of a directory; zero for anything else.
 func (e entry) subtree() plumbing.Hash {
 	if e.mode == filemode.Dir {
 		return e.hash
@@ -428,7 +428,7 @@ func (c *checkout) copy(name string) error {
 	return WriteFile(c.root, c.at(name), f, 0o664)
 }
 
-// indexEntry is what an entry of the index has beside its path, with the NULs behind it, in bytes.
+// indexEntry is the size of an entry of the index without its path, with the NULs after it, in bytes.
 const indexEntry = 62 + 8
 
 func (c *checkout) writeIndex() error {

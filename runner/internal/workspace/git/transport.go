@@ -38,21 +38,18 @@ type transport interface {
 	open(context.Context, service) (packSession, error)
 }
 
-// A packSession is one session with a service: it tells its refs, is asked once,
-// and answers.
+// A packSession is one session with a service: the server lists its refs, gets one request, and answers.
 type packSession interface {
 	refs() *packp.AdvRefs
-	// ask sends a request of a length, negative where it is not known, and returns
-	// the answer.
+	// ask sends a request with its length, or -1 if that is not known, and returns the answer.
 	ask(ctx context.Context, body io.Reader, length int64) (io.ReadCloser, error)
 	Close() error
 }
 
 const (
-	// maxRefs bounds what a server tells of its refs, in bytes.
+	// maxRefs bounds the list of a server's refs, in bytes.
 	maxRefs = 64 << 20
-	// idleTimeout is how long a server may be silent. While it works on a pack it says
-	// so every few seconds.
+	// idleTimeout is how long a server may be silent. While it works on a pack it sends progress every few seconds.
 	idleTimeout = 5 * time.Minute
 	// connectTimeout is how long connecting may take.
 	connectTimeout = 30 * time.Second
@@ -167,7 +164,7 @@ func (t *httpTransport) open(ctx context.Context, s service) (packSession, error
 	return &httpSession{httpTransport: t, service: s, advertised: advertised}, nil
 }
 
-// readRefs reads what a server tells of its refs; of an empty repository none.
+// readRefs reads a server's list of refs; for an empty repository there are none.
 func readRefs(body io.Reader) (*packp.AdvRefs, error) {
 	advertised := packp.NewAdvRefs()
 	err := advertised.Decode(io.LimitReader(body, maxRefs))
@@ -177,18 +174,18 @@ func readRefs(body io.Reader) (*packp.AdvRefs, error) {
 	return advertised, nil
 }
 
-func (p *httpSession) refs() *packp.AdvRefs { return p.advertised }
+func (h *httpSession) refs() *packp.AdvRefs { return h.advertised }
 
-func (p *httpSession) Close() error {
-	p.client.CloseIdleConnections()
+func (h *httpSession) Close() error {
+	h.client.CloseIdleConnections()
 	return nil
 }
 
-func (p *httpSession) ask(ctx context.Context, body io.Reader, length int64) (io.ReadCloser, error) {
-	res, err := p.do(ctx, http.MethodPost, "/"+string(p.service), func(r *http.Request) {
+func (h *httpSession) ask(ctx context.Context, body io.Reader, length int64) (io.ReadCloser, error) {
+	res, err := h.do(ctx, http.MethodPost, "/"+string(h.service), func(r *http.Request) {
 		r.Body, r.ContentLength = io.NopCloser(body), length
-		r.Header.Set("Content-Type", "application/x-"+string(p.service)+"-request")
-		r.Header.Set("Accept", "application/x-"+string(p.service)+"-result")
+		r.Header.Set("Content-Type", "application/x-"+string(h.service)+"-request")
+		r.Header.Set("Accept", "application/x-"+string(h.service)+"-result")
 	})
 	if err != nil {
 		return nil, err
@@ -237,8 +234,8 @@ func (t *httpTransport) connectError(err error) error {
 	return fmt.Errorf("reaching %s: %w", t.at.text, err)
 }
 
-// tlsRefusal returns why a server and TLS do not fit each other: the server speaks no TLS, or
-// ended the handshake with an alert. Of the alerts only an internal error may be transient.
+// tlsRefusal returns why a TLS handshake failed permanently: the server does not use TLS, or ended the handshake with
+// an alert. Of the alerts only an internal error may be transient.
 func tlsRefusal(err error) (string, bool) {
 	if errors.Is(err, http.ErrSchemeMismatch) {
 		return "the server speaks HTTP without TLS", true
@@ -253,7 +250,7 @@ func tlsRefusal(err error) (string, bool) {
 	return alert.Err.Error(), true
 }
 
-// isTransient reports whether the same request may get another answer later.
+// isTransient reports whether the same request may succeed later.
 func isTransient(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusConflict, http.StatusLocked, http.StatusTooEarly, http.StatusTooManyRequests:
@@ -299,16 +296,15 @@ const (
 	tagsPrefix  = "refs/tags/"
 )
 
-// minAbbreviation is the shortest commit that is taken for one, in digits.
+// minAbbreviation is the minimum length of an abbreviated commit, in digits.
 const minAbbreviation = 4
 
-// A cloneRequest is what a clone asks a server for.
+// A cloneRequest is the request of a clone.
 type cloneRequest struct {
 	wants []plumbing.Hash
 	// ref is the branch or tag that was named; empty: a commit was.
 	ref plumbing.ReferenceName
-	// commit is what is to be checked out, a tag's object or the beginning of a
-	// commit's name in hexadecimal.
+	// commit is the commit to check out: the object of a tag, or the beginning of a commit's name in hexadecimal.
 	commit string
 	depth  int
 	// notes are for the log.
@@ -372,7 +368,7 @@ func head(adv *packp.AdvRefs, depth int) (cloneRequest, error) {
 	return g, nil
 }
 
-// isCommit reports whether a revision may be a commit, in whole or in part.
+// isCommit reports whether a revision can be the name of a commit or its beginning.
 func isCommit(revision string) bool {
 	if len(revision) < minAbbreviation || len(revision) > 40 {
 		return false

@@ -49,8 +49,8 @@ func (s Site) loadPause(ctx context.Context) error {
 // madeOf is a label of an image that the node has: what it was made of.
 const madeOf = "deckhand.test/made-of"
 
-// LoadOnce makes an image of kept layers and gives it to each node, unless it has
-// exactly that already. Its layers are known by their names.
+// LoadOnce makes an image of cached layers and loads it into each node, unless the node already has it with the same
+// layers.
 func (s Site) LoadOnce(ctx context.Context, spec image.Spec) error {
 	encoded, err := json.Marshal(spec)
 	if err != nil {

@@ -17,8 +17,8 @@ type site struct {
 	mount func(path string, size int64) error // a file system in memory
 }
 
-// folder is where the volume of a name is. A volume's own word for it is never
-// taken: what is removed must be ours.
+// folder returns the folder of the volume of a name. It never uses a path from the volume itself,
+// so that only folders of this site are removed.
 func (s site) folder(name string) string { return filepath.Join(s.dir, filepath.Base(name)) }
 
 // lay makes the folder of a volume. Like the root of a fresh disk it is root's,

@@ -19,8 +19,8 @@ type Applied struct {
 	ABI        int   // of Landlock whose rights are restricted; zero: the kernel has none
 	Lowered    error // why ABI is lower than the kernel reports; nil: it is not
 
-	// Connects, of a private thread, has to be served for commands to connect at all. It is
-	// nil if that is not possible, for which Offline has the reason.
+	// Connects of a private thread must be served for commands to connect at all. It is nil if that is not possible,
+	// for which Offline has the reason.
 	Connects *Connects
 	Offline  error
 }
@@ -41,13 +41,12 @@ func Thread(protect string) Applied {
 	return a
 }
 
-// Private is what commands may use of a machine that is not theirs alone. They may listen on
-// no port, and connect to what Connects allows.
+// Private lists what commands may use on a machine that they share with other programs. They may listen on no port, and
+// connect only to what Connects allows.
 type Private struct {
 	// Writable are directories that they may read and change.
 	Writable []string
-	// Readable are files and directories that they may read and execute. One that does not
-	// exist is skipped.
+	// Readable are the files and directories that they may read and execute. Missing ones are skipped.
 	Readable []string
 }
 
@@ -63,8 +62,8 @@ func dropCapabilities() error {
 	return nil
 }
 
-// PrivateThread confines the calling thread like Thread, but to what is listed. It never
-// applies a part only: if one fails, the error says so and nothing may be started.
+// PrivateThread confines the calling thread like Thread, and also to the listed resources. It is all or nothing: if a
+// part cannot be applied, it returns an error and nothing may be started.
 func PrivateThread(p Private) Applied {
 	var a Applied
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
@@ -80,9 +79,8 @@ func PrivateThread(p Private) Applied {
 	return a
 }
 
-// Where struct seccomp_data has what a filter looks at. Arguments have 64 bits;
-// the lower half, which is first on the machines that there are, is what the
-// kernel takes of those that are looked at.
+// Offsets of the fields of struct seccomp_data that a filter reads. Arguments have 64 bits, of which the lower half
+// comes first on all supported machines. The kernel uses only that half of the arguments that are checked.
 const (
 	offNumber = 0
 	offArch   = 4
@@ -98,7 +96,7 @@ func (p *program) add(code uint16, k uint32) {
 	p.code = append(p.code, unix.SockFilter{Code: code, K: k})
 }
 
-// load fetches a word of what the filter is asked about.
+// load loads a word of the seccomp_data.
 func (p *program) load(offset uint32) { p.add(unix.BPF_LD|unix.BPF_W|unix.BPF_ABS, offset) }
 
 // mask leaves some bits of the word.
@@ -155,7 +153,7 @@ func (p *program) guard(test uint16, k uint32, block func(*program)) int {
 // abiDevices is the version of Landlock that restricts ioctl on devices.
 const abiDevices = 5
 
-// Rights to read and execute, those of them that a file has, and rights to make devices.
+// Rights to read and execute, the ones of these that apply to files, and rights to create devices.
 const (
 	reads       = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
 	readsOfFile = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE
@@ -187,29 +185,26 @@ func (p Private) rules(abi int) rules {
 	}}
 }
 
-// ofSelf are the system calls that change the process or thread whose number is
-// their first argument, where 0 is the caller. The kernel allows them between
-// processes of one user, whatever Landlock says.
+// ofSelf are the system calls that change the process or thread whose number is their first argument, where 0 is the
+// caller. The kernel allows them between processes of one user, independently of Landlock.
 var ofSelf = []uint32{
 	unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR,
 	unix.SYS_MIGRATE_PAGES, unix.SYS_MOVE_PAGES,
 }
 
-// What setpriority and ioprio_set call all processes of a user.
+// The values of which for a process, its group, and all processes of a user in setpriority and ioprio_set.
 const (
 	prioUser   = 2 // PRIO_USER
 	ioprioUser = 3 // IOPRIO_WHO_USER
 )
 
-// ownResources refuses to change the limits, priority, scheduling and memory of
-// other processes: the server runs as the same user. A filter cannot know the
-// number of the caller, so that a process that names itself by it is refused too.
+// ownResources refuses to change the limits, priority, scheduling and memory of other processes: the server runs as the
+// same user. A filter does not know the number of the caller, so a process that passes its own number is refused too.
 //
-// Other system calls that name a process need no rule. The kernel asks Landlock
-// about signals, however they are sent, and whether the caller may trace the
-// process for ptrace, process_vm_readv, process_vm_writev, process_madvise,
-// pidfd_getfd, kcmp and prctl(PR_SCHED_CORE); the server and supervisors are not
-// dumpable. setpgid takes children only, and process_mrelease what is ending.
+// Other system calls that name a process need no rule. The kernel asks Landlock about signals, however they are sent,
+// and whether the caller may trace the process for ptrace, process_vm_readv, process_vm_writev, process_madvise,
+// pidfd_getfd, kcmp and prctl(PR_SCHED_CORE); the server and supervisors are not dumpable. setpgid accepts only
+// children, and process_mrelease only processes that are ending.
 func ownResources(p *program) {
 	for _, call := range ofSelf {
 		p.when(call, func(p *program) {
@@ -235,8 +230,7 @@ func limits(p *program) {
 	p.allow()
 }
 
-// priorities allows a call (which, who, priority) about the caller or its process
-// group, in which nothing else is.
+// priorities allows a call (which, who, priority) only for the caller or its own process group.
 func priorities(p *program, user uint32) {
 	p.load(offArgs)
 	p.when(user, p.fail(unix.EPERM))

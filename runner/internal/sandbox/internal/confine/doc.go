@@ -4,11 +4,11 @@
 // It uses three features of the kernel, each as far as the kernel supports it:
 //
 //   - no_new_privs: an executed program cannot gain privileges.
-//   - seccomp (filter.go): only TCP, unix and NETLINK_ROUTE sockets; nothing that
-//     bypasses the hooks of Landlock (io_uring, TCP Fast Open, other protocols that
-//     connect to TCP servers) or leads elsewhere (source routes); no user namespaces,
-//     no other ABIs, no changes to the limits and scheduling of other processes
-//     (resources.go), and no system calls that ordinary programs never use.
+//   - seccomp (filter.go): only TCP, unix and NETLINK_ROUTE sockets; no user namespaces and no
+//     other ABIs; and no system calls that ordinary programs never use. Nothing may bypass the
+//     hooks of Landlock: io_uring, TCP Fast Open, other protocols that connect to TCP servers,
+//     and source routes. The limits and scheduling of other processes cannot be changed
+//     (ownResources).
 //   - Landlock (landlock.go): TCP only to ports from 1024, no changes below the
 //     protected directory, and signals only to confined processes.
 //

@@ -36,21 +36,21 @@ var refused = []uint32{
 	unix.SYS_FSMOUNT, unix.SYS_FSCONFIG, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR, unix.SYS_CHROOT,
 }
 
-// restrictions are what a filter refuses beyond what every filter does.
+// restrictions are what a filter refuses in addition to what every filter refuses.
 type restrictions struct {
-	// private refuses what connects commands with other programs of the same user, and tells
-	// of their files: unix sockets other than pairs, System V and POSIX queues and shared
-	// memory, listening, and watching files. Landlock does not restrict any of them before
-	// version 9; of listening it restricts bind, without which the kernel chooses a port.
+	// private refuses system calls that connect commands with other programs of the same user, or reveal their files:
+	// unix sockets other than pairs, System V and POSIX queues and shared memory, listening, and watching files.
+	// Landlock restricts none of them before version 9. It does restrict bind, but a process can listen without bind,
+	// on a port that the kernel chooses.
 	private bool
 	// unbound refuses bind, because this kernel cannot restrict its ports.
 	unbound bool
-	// offline refuses connect, because nothing can answer it.
+	// offline refuses connect, because no server can answer it.
 	offline bool
 }
 
-// shared are the system calls by which programs of one user share memory and messages, serve
-// others, and watch files that they may not read.
+// shared are the system calls with which programs of one user share memory and messages, listen, and watch files that
+// they may not read.
 var shared = []uint32{
 	unix.SYS_LISTEN, unix.SYS_INOTIFY_ADD_WATCH, unix.SYS_FANOTIFY_INIT,
 	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL,
@@ -120,10 +120,9 @@ func (r restrictions) connects(p *program) {
 	p.when(unix.SYS_CONNECT, (*program).notify)
 }
 
-// options refuses the options of a socket by which a connection leads elsewhere than to its
-// address: a source route sends its packets through any host, and a protocol above TCP,
-// such as SMC, connects without a check by Landlock. Programs that encrypt in the kernel
-// (TLS is such a protocol) go on without it.
+// options refuses the options of a socket with which a connection goes elsewhere than to its address: a source route
+// sends its packets through any host, and a protocol above TCP, such as SMC, connects without a check by Landlock.
+// Programs that use TLS in the kernel, which is such a protocol, continue without it.
 func options(p *program) {
 	for _, o := range []struct {
 		level uint32
@@ -145,8 +144,7 @@ func options(p *program) {
 	p.allow()
 }
 
-// pairs allows pairs of sockets that cannot be connected to anything else. Datagrams could be
-// sent to any address.
+// pairs allows pairs of sockets that cannot be connected to anything else. Datagram sockets could send to any address.
 func pairs(p *program) {
 	p.load(offArgs + argSize)
 	p.mask(sockType)
@@ -166,8 +164,8 @@ func streams(p *program) {
 	p.refuse(unix.EPERM)
 }
 
-// install installs a filter on this thread. With the flag for it, it returns the descriptor
-// by which calls are answered.
+// install installs a filter on this thread. With SECCOMP_FILTER_FLAG_NEW_LISTENER it returns the descriptor for
+// answering calls.
 func install(code []unix.SockFilter, flags uintptr) (int, error) {
 	prog := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}                                                    //nolint:gosec // some hundred
 	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&prog))) //nolint:gosec // the kernel reads it
@@ -177,9 +175,9 @@ func install(code []unix.SockFilter, flags uintptr) (int, error) {
 	return int(fd), nil
 }
 
-// installPrivate installs the filter of a private thread. If the kernel does not let this
-// process answer connect calls, for example because a container around it has them
-// answered already, it refuses them all and returns why.
+// installPrivate installs the filter of a private thread. If the kernel does not let this process answer connect calls,
+// for example because a surrounding container already has a listener, all connect calls are refused, and offline has
+// the reason.
 func installPrivate(r restrictions) (connects *Connects, offline, err error) {
 	r.private = true
 	// Without the second flag, a signal would interrupt the call and make it again.
@@ -195,9 +193,8 @@ func installPrivate(r restrictions) (connects *Connects, offline, err error) {
 // maxConnects bounds the connect calls that are answered at once; more wait.
 const maxConnects = 64
 
-// Connects are the connect calls of a private thread and its children. Each waits until
-// Serve answers it. A filter cannot do that: it does not see the address. Neither can the
-// rules of Landlock for ports: they have no address.
+// Connects has the connect calls of a private thread and its children. Each call waits until Serve answers it. A filter
+// cannot decide about them, because it does not see the address. Neither can Landlock, whose rules have only ports.
 type Connects struct {
 	listener   int
 	takeSocket func(pidfd, descriptor, flags int) (int, error)
@@ -229,9 +226,8 @@ type addedDescriptor struct {
 	flags, from, to, toFlags uint32
 }
 
-// Serve connects sockets to one address of IPv4, also where it is written as one of IPv6,
-// and refuses all other connect calls. It returns an error when it can answer no more
-// calls. From then on the kernel refuses them.
+// Serve connects sockets to one IPv4 address, also in its IPv6 form, and refuses all other connect calls. It returns an
+// error when it cannot answer further calls; from then on the kernel refuses them.
 func (c *Connects) Serve(only netip.AddrPort) error {
 	defer unix.Close(c.listener) //nolint:errcheck // nothing was written
 	room := make(chan struct{}, maxConnects)
@@ -255,7 +251,7 @@ func (c *Connects) Serve(only netip.AddrPort) error {
 	}
 }
 
-// abandoned reports whether no thread is left that could call.
+// abandoned reports whether no thread is left that could make a call.
 func (c *Connects) abandoned() bool {
 	fds := []unix.PollFd{{Fd: int32(c.listener)}} //nolint:gosec // descriptors are small
 	_, err := unix.Poll(fds, 0)
@@ -268,8 +264,8 @@ func (c *Connects) control(request uintptr, at unsafe.Pointer) unix.Errno {
 	return errno
 }
 
-// connect makes a call in place of the caller, with a copy of the address that the caller
-// cannot change any more. It returns the error of the call, or zero.
+// connect makes a call for the caller, with a copy of the address that the caller cannot change any more. It returns
+// the error of the call, or zero.
 func (c *Connects) connect(n notification, only netip.AddrPort) unix.Errno {
 	to, ok := requested(n, only)
 	if !ok {
@@ -299,8 +295,7 @@ const (
 	sizeInet6 = 24
 )
 
-// requested returns the address of a call in the family of its socket, if it is the one
-// that is allowed.
+// requested returns the address of a call in the family of its socket, if it is the allowed one.
 func requested(n notification, only netip.AddrPort) (unix.Sockaddr, bool) {
 	var raw [sizeInet6]byte
 	length := min(uint64(uint32(n.length)), sizeInet6) //nolint:gosec // the kernel takes the lower half
@@ -348,8 +343,7 @@ func (c *Connects) socket(n notification) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("taking the socket of process %d: %w", tgid, err)
 	}
-	// Until here the caller may have ended, and its number and its memory be those of
-	// another process.
+	// Before this check the caller may have ended, so that its number and memory may belong to another process.
 	if errno := c.control(unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&n.id)); errno != 0 { //nolint:gosec // the kernel reads it
 		_ = unix.Close(fd) // not used
 		return 0, fmt.Errorf("looking for the caller: %w", errno)
@@ -357,8 +351,8 @@ func (c *Connects) socket(n notification) (int, error) {
 	return fd, nil
 }
 
-// replace puts a connected socket in the place of the caller's. Containers often refuse to
-// take the socket of another process. Options that the caller has set are lost.
+// replace replaces the caller's socket by a connected one. Containers often refuse to take the socket of another
+// process. Options that the caller has set are lost.
 func (c *Connects) replace(n notification, to unix.Sockaddr) unix.Errno {
 	flags, err := field(fmt.Sprintf("/proc/%d/fdinfo/%d", n.thread, n.descriptor()), "flags:", 8)
 	if err != nil {
@@ -386,7 +380,7 @@ func (c *Connects) replace(n notification, to unix.Sockaddr) unix.Errno {
 	return c.control(unix.SECCOMP_IOCTL_NOTIF_ADDFD, unsafe.Pointer(&add)) //nolint:gosec // the kernel reads it
 }
 
-// descriptor returns the first argument of a call, of which the kernel takes the lower half.
+// descriptor returns the first argument of a call, of which the kernel uses the lower half.
 func (n notification) descriptor() int {
 	return int(int32(n.fd)) //nolint:gosec // as above
 }

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The versions of Landlock that introduced what is used.
+// The versions of Landlock that introduced the features in use.
 const (
 	abiRefer    = 2 // before, files cannot be moved between directories at all
 	abiTruncate = 3
@@ -23,8 +23,8 @@ const (
 	abiScope    = 6
 )
 
-// Ports that commands may connect to and listen on. The ports of metadata services,
-// and those that NetworkPolicies open for the runner, are lower.
+// Ports that commands may connect to and listen on. The ports of metadata services, and the ports that NetworkPolicies
+// open for the runner, are lower.
 const (
 	firstPort = 1024
 	lastPort  = 65535
@@ -57,8 +57,8 @@ func protecting(protect string, abi int) rules {
 	}}
 }
 
-// limit is the highest version of Landlock that is used; empty: that of the kernel. Only the linker
-// sets it, for tests: no flag and no variable of an image makes the confinement weaker.
+// limit is the highest version of Landlock to use; empty: the kernel's. Only the linker sets it, for tests: no flag and
+// no environment variable of an image can weaken the confinement.
 var limit string
 
 // A kernel makes the system calls of Landlock.
@@ -102,9 +102,9 @@ func restrictSelf(ruleset int) error {
 	return nil
 }
 
-// confine applies Landlock to this thread and returns the version whose rights are restricted. A
-// kernel with a part of a newer Landlock may report its version and not take its rights: then those
-// of the next lower version are tried, and lowered has the reason.
+// confine applies Landlock to this thread and returns the version whose rights are restricted. A kernel may report a
+// newer version than it fully supports and refuse its rights: then the next lower versions are tried, and lowered has
+// the reason.
 func (k kernel) confine(choose func(abi int) rules) (abi int, lowered, err error) {
 	reported, err := k.version()
 	if err != nil {
@@ -142,7 +142,7 @@ func (k kernel) apply(r rules) error {
 	return k.restrict(ruleset)
 }
 
-// isUnsupported reports whether the kernel does not know what it was asked for.
+// isUnsupported reports whether the kernel does not support the request.
 func isUnsupported(err error) bool {
 	return slices.ContainsFunc([]error{unix.EINVAL, unix.EOPNOTSUPP, unix.ENOSYS, unix.E2BIG, unix.EAFNOSUPPORT},
 		func(unknown error) bool { return errors.Is(err, unknown) })
@@ -202,9 +202,8 @@ func allowEntries(ruleset int, access uint64, dir, except string, entries []os.D
 	return nil
 }
 
-// allowPath allows an access below a path, of which a file has those of ofFile. It skips a
-// path that cannot be opened or has no rules: then more is refused, not less. It fails if the
-// kernel does not know the access.
+// allowPath allows an access below a path; for a file, only the rights in ofFile. It skips a path that cannot be opened
+// or has no rules: then more is refused, not less. It fails if the kernel does not know the access.
 func allowPath(ruleset int, access, ofFile uint64, path string) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {

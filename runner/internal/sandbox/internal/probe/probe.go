@@ -155,8 +155,8 @@ func resources(pid int) []Outcome {
 	}
 }
 
-// Judge derives the confinement from findings. What was not tried is unenforced. Of the network it
-// says no more than PortsOnly: higher ports are closed by NetworkPolicies, which it has not tried.
+// Judge derives the confinement from findings. What was not tried counts as unenforced. For the network the best result
+// is PortsOnly: NetworkPolicies close higher ports, which the probe does not try.
 func Judge(f Findings, abi int) sandbox.Confinement {
 	c := sandbox.Confinement{
 		Process: sandbox.Unenforced, Files: sandbox.Unenforced, Network: sandbox.Unenforced, LandlockABI: abi,

@@ -134,8 +134,8 @@ func signalPID(id int, s syscall.Signal) {
 	_ = syscall.Kill(id, s) // it may have ended
 }
 
-// sweepOnce stops all processes, kills the targets and lets the rest continue, whatever
-// fails in between. It returns how many processes it killed.
+// sweepOnce stops all processes, kills the targets and lets the rest continue, even if a step fails. It returns how
+// many processes it killed.
 func sweepOnce(read func() (Table, error), send func(id int, s syscall.Signal), of target) (t Table, killed int, err error) {
 	before, err := read()
 	if err != nil {

@@ -23,16 +23,15 @@ type Process struct {
 	StartTime uint64 // in clock ticks after boot; tells it from another process that reuses its PID
 }
 
-// Ended reports whether it is a zombie. The state is that of its first thread: a process of
-// which other threads are left has not ended.
+// Ended reports whether the process is a zombie. The state belongs to its first thread: a process with other threads
+// has not ended.
 func (p Process) Ended() bool { return (p.State == 'Z' || p.State == 'X') && p.Threads <= 1 }
 
 // Stopped reports whether it is stopped by a signal or a tracer.
 func (p Process) Stopped() bool { return p.State == 'T' || p.State == 't' }
 
-// A Table is a snapshot of the processes, by parent. Processes that start or end
-// while it is read may be missing. A process that exists and cannot be read is an
-// error: a table without it would say that it is gone.
+// A Table is a snapshot of the processes, by parent. Processes that start or end while it is read may be missing. A
+// process that exists and cannot be read is an error: a table without it would report that it ended.
 type Table struct {
 	children map[int][]Process
 	// partial means that the ancestors of a process are unknown, because they ended
@@ -237,15 +236,14 @@ func parse(id int, line []byte) (Process, bool) {
 // A Count is how many processes there are, and how many threads they have together.
 type Count struct{ Processes, Threads int }
 
-// add adds a process. One that has ended takes a place without having threads.
+// add adds a process. A process that has ended takes a place but has no threads.
 func (c *Count) add(p Process) {
 	c.Processes++
 	c.Threads += max(p.Threads, 1)
 }
 
-// Count counts the descendants of a process that take a place in the process table: those
-// that have ended are counted until their parent waits for them. Ended children of the
-// process itself are not counted, because it waits for them.
+// Count counts the descendants of a process that take a place in the process table, including ended ones until their
+// parent waits for them. Ended children of the process itself are not counted, because it waits for them.
 func (t Table) Count(id int) Count {
 	var c Count
 	for _, p := range t.children[id] {

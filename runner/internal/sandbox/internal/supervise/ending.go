@@ -48,9 +48,8 @@ func (s *supervisor) finish() stop {
 	return why
 }
 
-// killCause asks the server whether it killed the command. The server sends the
-// cause before it kills, and its answer after that, so what arrives first is the
-// cause however busy the machine is.
+// killCause asks the server whether it killed the command. The server sends the cause before it kills, and the answer
+// to this question later, so the first message is the cause, even on a busy machine.
 func (s *supervisor) killCause(why stop) stop {
 	if !s.status.Signaled() || s.status.Signal() != syscall.SIGKILL {
 		return why
@@ -147,7 +146,7 @@ func (s *supervisor) reap() {
 	}
 }
 
-// wait calls wait4 for any child. An error means that there is none.
+// wait calls wait4 for any child. It returns an error if no child exists.
 func wait(status *syscall.WaitStatus, options int) (int, error) {
 	for {
 		pid, err := syscall.Wait4(-1, status, options, nil)

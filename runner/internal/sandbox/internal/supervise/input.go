@@ -34,74 +34,74 @@ func newInput(runner *frame.Conn, pipe *os.File) *input {
 }
 
 // add buffers data.
-func (in *input) add(data []byte) error {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if len(in.waiting)+len(data) > frame.Window {
+func (i *input) add(data []byte) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if len(i.waiting)+len(data) > frame.Window {
 		return fmt.Errorf("%w: more stdin than the window", frame.ErrProtocol)
 	}
-	if !in.ended {
-		in.waiting = append(in.waiting, data...)
-		in.signalChange()
+	if !i.ended {
+		i.waiting = append(i.waiting, data...)
+		i.signalChange()
 	}
 	return nil
 }
 
 // end records that no more data follows.
-func (in *input) end() {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	in.ended = true
-	in.signalChange()
+func (i *input) end() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.ended = true
+	i.signalChange()
 }
 
 // close discards what was not read.
-func (in *input) close() {
-	_ = in.pipe.Close() // the command has ended
-	in.end()
+func (i *input) close() {
+	_ = i.pipe.Close() // the command has ended
+	i.end()
 }
 
-func (in *input) signalChange() {
+func (i *input) signalChange() {
 	select {
-	case in.changed <- struct{}{}:
+	case i.changed <- struct{}{}:
 	default:
 	}
 }
 
 // forward writes buffered data to the command until the end. Data is dropped if the
 // command has closed its stdin.
-func (in *input) forward() {
-	defer in.pipe.Close()
+func (i *input) forward() {
+	defer i.pipe.Close()
 	for {
-		data, ended := in.takeAll()
+		data, ended := i.takeAll()
 		switch {
 		case len(data) > 0:
-			_, _ = in.pipe.Write(data)
-			if err := in.runner.SendCredit(len(data)); err != nil {
+			_, _ = i.pipe.Write(data)
+			if err := i.runner.SendCredit(len(data)); err != nil {
 				return
 			}
 		case ended:
 			return
 		default:
-			<-in.changed
+			<-i.changed
 		}
 	}
 }
 
 // takeAll returns and clears the buffer.
-func (in *input) takeAll() ([]byte, bool) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	data := in.waiting
-	in.waiting = nil
-	return data, in.ended
+func (i *input) takeAll() ([]byte, bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	data := i.waiting
+	i.waiting = nil
+	return data, i.ended
 }
 
 // maxDrain bounds what is read of each pipe after all processes have ended: the
 // capacity of a pipe. A process outside may still write to it.
 const maxDrain = 1 << 20
 
-// An output sends what a command writes to the runner.
+// An output sends the output of a command to the runner.
 type output struct {
 	runner *frame.Conn
 	pipes  []*os.File // stdout, stderr, control
@@ -123,8 +123,8 @@ func (o *output) start() {
 	}
 }
 
-// finish sends what the pipes still hold and returns how many bytes were dropped.
-// It does not wait for processes that hold a pipe open.
+// finish sends the rest in the pipes and returns how many bytes were dropped. It does not wait for processes that hold
+// a pipe open.
 func (o *output) finish() int64 {
 	for _, p := range o.pipes {
 		_ = p.SetReadDeadline(time.Unix(1, 0)) // fails only if it was closed
@@ -133,7 +133,7 @@ func (o *output) finish() int64 {
 	return o.dropped.Load()
 }
 
-// copy sends what is read of one pipe, until its end or finish.
+// copy sends the content of one pipe, until its end or finish.
 func (o *output) copy(kind frame.Kind, pipe *os.File) {
 	defer pipe.Close()
 	buffer := make([]byte, frame.Max)

@@ -1,14 +1,10 @@
 // Package page makes text of web pages: Markdown, for a model to read.
 //
-// It reads tags in one pass from front to end and builds no tree, because pages may
-// be hostile. The rules by which browsers build a tree let x/net/html v0.57.0 need 6 s and
-// 649 MiB for 128 KB of tags with at most 512 of them open, and html-to-markdown
-// v2.5.2 more than 6 GB for a table of 128 KB (measured with the pages of
-// TestPagesAgainstTheirReader). Here work grows with the length of the page, and
-// the text has a limit.
+// It reads tags in one pass from front to end and builds no tree, because pages may be hostile. With the rules by which
+// browsers build a tree, x/net/html v0.57.0 needs 6 s and 649 MiB for 128 KB of tags with at most 512 of them open.
+// html-to-markdown v2.5.2 needs more than 6 GB for a table of 128 KB. Both were measured with the pages of
+// TestPagesAgainstTheirReader. Here the work is proportional to the length of the page, and the text has a limit.
 //
-// What a visitor would not see is left out: scripts, styles, hidden elements and
-// characters. So is what surrounds the content of a page, as far as the page
-// says where that is: navigation, footers, and everything outside main or
-// article.
+// Invisible parts are left out: scripts, styles, hidden elements and characters. So is everything around the content of
+// a page, if the page marks its content: navigation, footers, and everything outside main or article.
 package page

@@ -21,7 +21,7 @@ type Page struct {
 	Title string
 	// Text is Markdown.
 	Text string
-	// Cut says that the text ends before the page does.
+	// Cut reports that the text ends before the page does.
 	Cut bool
 }
 
@@ -87,7 +87,7 @@ func visible(s string) string {
 // A resolve returns the absolute address of a link; empty if it cannot be read.
 type resolve func(href string) string
 
-// maxLink bounds the address of a link. Longer ones hold data.
+// maxLink bounds the address of a link. Longer addresses contain data.
 const maxLink = 1000
 
 // escapeLink escapes characters that would end an address in Markdown.
@@ -113,7 +113,7 @@ func resolver(base *url.URL, override string) resolve {
 	}
 }
 
-// readable returns an address as text; empty if it is not that of a page.
+// readable returns an address as text; empty if a page cannot have it.
 func readable(to *url.URL) string {
 	if to.Scheme != "http" && to.Scheme != "https" && to.Scheme != "mailto" {
 		return ""
@@ -143,7 +143,7 @@ var readAttrs = map[string]bool{
 	"style": true, "start": true,
 }
 
-// readTag reads the tag that the tokenizer is at.
+// readTag reads the current tag of the tokenizer.
 func readTag(z *html.Tokenizer) tag {
 	raw, more := z.TagName()
 	t := tag{name: nameOf(raw)}
@@ -164,7 +164,7 @@ func readTag(z *html.Tokenizer) tag {
 	return t
 }
 
-// void elements have no end and no content.
+// void elements have no content and no end tag.
 func (t tag) void() bool {
 	switch t.name {
 	case "area", "base", "br", "col", "embed", "hr", "img", "input",
@@ -202,11 +202,11 @@ func (t tag) isBoilerplate() bool {
 	return false
 }
 
-// main and article are where a page says that its content is.
+// main and article mark the content of a page.
 func (t tag) main() bool    { return t.name == "main" || t.role == "main" }
 func (t tag) article() bool { return t.name == "article" || t.role == "article" }
 
-// structural elements are not ended by the end of an inline one.
+// structural elements do not end with an inline element around them.
 func (t tag) structural() bool {
 	switch t.name {
 	case "li", "ul", "ol", "dt", "dd", "tr", "td", "th", "thead", "tbody", "tfoot",
@@ -216,7 +216,7 @@ func (t tag) structural() bool {
 	return t.block() || t.heading() > 0
 }
 
-// heading is the level of a heading; 0: it is none.
+// heading returns the level of a heading; 0: it is none.
 func (t tag) heading() int {
 	switch t.name {
 	case "h1":
@@ -233,7 +233,7 @@ func (t tag) heading() int {
 	return 0
 }
 
-// block reports whether an element stands on lines of its own.
+// block reports whether an element begins a new line.
 func (t tag) block() bool {
 	switch t.name {
 	case "address", "article", "aside", "body", "caption", "details", "div", "dl", "fieldset",

@@ -64,7 +64,7 @@ func (r *reader) close(t *tag) {
 	}
 }
 
-// marks are the inline elements that are written, each with its mark.
+// marks are the inline elements that are kept, each with its mark.
 var marks = map[string]string{
 	"b": "**", "strong": "**", "i": "*", "em": "*", "code": "`", "kbd": "`", "samp": "`", "del": "~~", "s": "~~",
 }
@@ -256,8 +256,7 @@ type element struct {
 	hides bool // its content is not shown
 }
 
-// A walker keeps the stack of open elements as browsers would, as far as text
-// goes.
+// A walker keeps the stack of open elements like a browser, as far as that matters for text.
 type walker struct {
 	hides  func(tag) bool
 	to     handler
@@ -266,7 +265,7 @@ type walker struct {
 	hiding int
 }
 
-// walk reads a page from start to end, without the elements that hides reports.
+// walk reads a page from start to end, without the elements for which hides returns true.
 func walk(src string, hides func(tag) bool, to handler) {
 	w := &walker{hides: hides, to: to, counts: map[string]int{}}
 	z := html.NewTokenizer(strings.NewReader(src))
@@ -291,8 +290,8 @@ func walk(src string, hides func(tag) bool, to handler) {
 	}
 }
 
-// maxOpen bounds how many elements are open, but for those that hide what is
-// within: the rest is taken to be empty.
+// maxOpen bounds how many elements are open. Beyond it, only elements that hide their content are tracked; others count
+// as empty.
 const maxOpen = 10_000
 
 func (w *walker) start(t tag) {
@@ -318,8 +317,8 @@ func (w *walker) start(t tag) {
 	top.attrs = nil
 }
 
-// maxLookback is how many open elements are searched for the one that a tag ends
-// implicitly. Ordinary pages do not nest deeper.
+// maxLookback is how many open elements are searched for the element that a tag ends implicitly. Ordinary pages do not
+// nest deeper.
 const maxLookback = 64
 
 // imply ends the element that t ends implicitly: a list item ends the one before it, a
@@ -352,7 +351,7 @@ func implies(t, o tag) (ends, stops bool) {
 	return o.name == "p" && t.structural(), o.structural()
 }
 
-// end ends the element of that name, and those within it.
+// end ends the innermost element of that name, and those within it.
 func (w *walker) end(name string) {
 	if w.counts[name] == 0 {
 		return

@@ -142,7 +142,7 @@ func (w *writer) words(s string) {
 	}
 }
 
-// mark opens a mark; it reports whether unmark must follow.
+// mark opens a mark. If it returns true, unmark must follow.
 func (w *writer) mark(opening, closing string) bool {
 	if len(w.marks) >= maxMarks {
 		return false
@@ -233,7 +233,7 @@ func (w *writer) fence() {
 	w.block()
 }
 
-// cell begins a cell of a table, in which no line ends.
+// cell begins a cell of a table, which contains no line breaks.
 func (w *writer) cell() {
 	w.space = false
 	w.beginText()
@@ -265,7 +265,7 @@ func (w *writer) divider(cells int) {
 	w.breaks = 1
 }
 
-// top is the table that is open; nil: none is.
+// top returns the open table, or nil.
 func (r *reader) top() *table {
 	if n := len(r.tables); n > 0 {
 		return &r.tables[n-1]

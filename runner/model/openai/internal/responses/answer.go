@@ -11,14 +11,14 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// The bounds of what is kept of an answer. An answer with more items or calls counts as cut by
-// the output limit: none of its calls is executed.
+// Bounds of an answer in memory. An answer with more items or calls counts as ended by the output limit: none of its
+// calls is executed.
 const (
 	maxItems = 4096
 	maxCalls = 256
 )
 
-// An answer turns events into deltas, and says at the end whether the answer is complete.
+// An answer converts events to deltas, and decides at the end whether the answer is complete.
 type answer struct {
 	exchange *exchange
 
@@ -106,7 +106,7 @@ func (a *answer) handle(kind string, e *event) {
 	}
 }
 
-// end handles the end of the answer; kind is the event that says so, or empty.
+// end handles the end of the answer; kind is the event that reports it, or empty.
 func (a *answer) end(kind string, r *response) error {
 	if r == nil {
 		r = &response{}
@@ -123,8 +123,8 @@ func (a *answer) end(kind string, r *response) error {
 	return httpapi.ErrEnd
 }
 
-// reason returns why the answer ended; empty: it did not. Only an incomplete one has a reason
-// beside its status.
+// reason returns why the answer ended; empty: it did not. Only an incomplete answer has a reason in addition to its
+// status.
 func (r *response) reason(kind string) string {
 	status := string(r.Status)
 	switch status {
@@ -200,8 +200,8 @@ func (a *answer) result() (finish step.Finish, unclear string, err error) {
 	return a.exchange.Finish(&a.ending, content, a.cause)
 }
 
-// stored returns a reasoning item as it is sent back, which is its Part.Provider; nil if it has
-// nothing that a model reads again.
+// stored returns a reasoning item in the form in which it is sent back, as Part.Provider; nil if it has nothing that a
+// model reads again.
 func (h *outputItem) stored(raw json.RawMessage) json.RawMessage {
 	if h.Encrypted == "" && len(h.Content) == 0 {
 		return nil

@@ -19,16 +19,15 @@ type closingItem struct {
 	known *item // the item of the answer that it repeats; nil: the stream did not have it
 }
 
-// An identity is what two items of a kind have in common if they are the same. An empty text
-// identifies none.
+// An identity is a property that two copies of the same item have in common. An empty text identifies nothing.
 type identity struct {
 	ofItem    func(*item) string
 	ofClosing func(*closingItem) string
 }
 
-// identities are in the order of their weight: gateways leave items out of the closing list, change
-// their order, and give them other ids. Items that have nothing in common are paired in their
-// order, so that a call is added only if the list has more calls than the stream.
+// identities are in the order of their reliability. Gateways omit items from the closing list, change their order, and
+// give them other ids. Items with nothing in common are paired in order, so that a call is added only if the list has
+// more calls than the stream.
 var identities = []identity{
 	{func(it *item) string { return it.callID }, func(c *closingItem) string { return c.CallID }},
 	{func(it *item) string { return it.id }, func(c *closingItem) string { return c.ID }},
@@ -52,9 +51,8 @@ func (h *outputItem) content() string {
 	return h.text()
 }
 
-// isAnother reports whether an item of the same kind, index or place is not the same: it has another
-// id and does not continue what is there. Ids alone do not count, since some gateways change
-// them from event to event.
+// isAnother reports whether an item of the same kind, index or position is a different item: it has another id and does
+// not continue the present text. Ids alone do not count, since some gateways change them from event to event.
 func (it *item) isAnother(h *outputItem) bool {
 	if !differ(it.id, h.ID) && !differ(it.callID, h.CallID) {
 		return false
@@ -70,7 +68,7 @@ func (it *item) isAnother(h *outputItem) bool {
 	return false
 }
 
-// differ reports whether two texts are there and not the same.
+// differ reports whether both texts are present and different.
 func differ(a, b string) bool { return a != "" && b != "" && a != b }
 
 // text returns the text of a message; empty for any other item.
@@ -105,9 +103,8 @@ func canonical(text string) string {
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
-// readClosing reads the closing list of an answer. Items of the stream are completed. Messages and
-// calls that the stream did not have are added; if it had nothing, all items are. Nothing is read
-// twice.
+// readClosing reads the closing list of an answer. It completes the items of the stream, and adds messages and calls
+// that the stream did not have. If the stream had nothing, all items are added. Nothing is added twice.
 func (a *answer) readClosing(output []json.RawMessage) {
 	isStreamed := len(a.items) > 0
 	list := a.pair(output)
@@ -183,8 +180,7 @@ func (a *answer) hasText(list []*closingItem) bool {
 	return strings.Contains(httpapi.Whole(streamed.String()), closing.String())
 }
 
-// sameCall returns the call that has the id, the name and the arguments of another; nil if there is
-// none.
+// sameCall returns the call with the id, the name and the arguments of another, or nil.
 func (a *answer) sameCall(h *outputItem) *item {
 	for _, it := range a.items {
 		if it.kind == typeCall && h.Type == typeCall && h.CallID != "" && it.callID == h.CallID && it.name == h.Name &&

@@ -7,8 +7,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/model/httpapi"
 )
 
-// The types of items and events that are handled. Items of other types are not sent back;
-// other events repeat what these say.
+// The types of items and events that are handled. Items of other types are not sent back; other events repeat the data
+// of these.
 const (
 	typeMessage   = "message"
 	typeReasoning = "reasoning"

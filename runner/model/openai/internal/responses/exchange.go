@@ -20,9 +20,9 @@ type exchange struct {
 	answer *httpapi.Answer // nil if there is none
 }
 
-// repeat receives an answer. If the provider refuses the reasoning of earlier answers, the
-// request is sent once more without, and likewise for files and for what RepairLog knows. report is called
-// before each further request; wanted is false if it returns false.
+// repeat receives an answer. If the provider refuses the reasoning of earlier answers, the request is sent once more
+// without it, and likewise for files and for the changes of RepairLog. report is called before each further request;
+// wanted is false if it returns false.
 func (x *exchange) repeat(receive func() error, report func(model.Delta) bool) (wanted bool) {
 	wanted, _ = x.files.Send(x.Call, x.req, func() (bool, error) { // the answer has the error
 		wanted, err := x.repairs.Send(x.Call, receive, report)
@@ -38,8 +38,8 @@ func (x *exchange) repeat(receive func() error, report func(model.Delta) bool) (
 	return wanted
 }
 
-// aboutReasoningItem matches messages about a reasoning item of the input: it cannot be
-// decrypted, because the key or the Model behind it changed, or is not where it must be.
+// aboutReasoningItem matches messages about a reasoning item of the input that cannot be decrypted, because the key or
+// the Model behind it changed, or that is at a wrong position.
 var aboutReasoningItem = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)encrypted[ _]content|of type ['"\x60]?reasoning|reasoning['"\x60]? item|item.* not persisted`)
 })

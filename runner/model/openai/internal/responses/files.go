@@ -17,8 +17,8 @@ type inputPart struct {
 	FileData string `json:"file_data,omitempty"`
 }
 
-// content returns what a step of the user or a tool has: its text, never empty, or a list of
-// the text, the images and the documents.
+// content returns the content of a step of the user or a tool: its text, never empty, or a list of the text, the images
+// and the documents.
 func (w *writer) content(s step.Step) any {
 	text := cmp.Or(s.Text(), emptyText)
 	if !s.HasFiles() {

@@ -10,14 +10,14 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// emptyText is sent in place of an empty text, which some servers refuse.
+// emptyText replaces an empty text, which some servers refuse.
 const emptyText = "(no output)"
 
 // maxCallID bounds the ids of calls that are sent back, in bytes.
 const maxCallID = 256
 
-// An inputItem is an item of the input that this package writes: a message, a call or its
-// result. A reasoning item is sent as it is recorded.
+// An inputItem is an item of the input that this package writes: a message, a call or its result. A reasoning item is
+// sent as recorded.
 type inputItem struct {
 	Type    string `json:"type"`
 	Role    string `json:"role,omitempty"`
@@ -47,7 +47,7 @@ func (d partData) encode() json.RawMessage {
 	return data
 }
 
-// dataOf returns the data of a part; there is none in that of another API.
+// dataOf returns the data of a part; parts of another API have none.
 func dataOf(p step.Part) (d partData) {
 	if p.Provider != nil {
 		_ = httpapi.Unmarshal(p.Provider, &d)
@@ -64,7 +64,7 @@ type writer struct {
 	refusedThrough int64
 
 	list []any
-	// callIDs holds the ids of calls in this request, usedIDs those that are taken.
+	// callIDs has the ids of calls in this request, usedIDs the used ids.
 	callIDs map[string]string
 	usedIDs map[string]bool
 
@@ -108,8 +108,8 @@ func (w *writer) input(steps []step.Step) []any {
 	return w.list
 }
 
-// addAnswer adds the items of an earlier answer in their order. Reasoning goes with the item
-// that followed it: what is followed by nothing, or by an item that is not sent, is left out.
+// addAnswer adds the items of an earlier answer in their order. Reasoning belongs to the item that followed it: without
+// one, or if that item is not sent, it is left out.
 func (w *writer) addAnswer(s step.Step) {
 	var reasoning []any
 	before := len(w.list)
@@ -147,7 +147,7 @@ func (w *writer) message(text string, data partData) inputItem {
 	return item
 }
 
-// reasoning returns a reasoning item as it is sent back; nil if it is not.
+// reasoning returns a reasoning item to send back, or nil.
 func (w *writer) reasoning(seq int64, p step.Part) any {
 	isRefused := seq <= w.refusedThrough && w.refusedThrough > 0
 	if isRefused || w.repairs.Dropped(fieldEncrypted) || dataOf(p).Type != typeReasoning {
@@ -169,8 +169,7 @@ func (w *writer) call(c *step.Call, data partData) inputItem {
 	return inputItem{Type: typeCall, CallID: id, Name: model.WireName(c.Name), Arguments: &args}
 }
 
-// arguments returns the arguments of a call as text: the object as it is recorded, or the
-// replacement of one that is invalid.
+// arguments returns the arguments of a call as text: the recorded object, or the replacement of an invalid one.
 func (w *writer) arguments(args json.RawMessage) string {
 	var invalid string
 	if json.Unmarshal(args, &invalid) != nil {

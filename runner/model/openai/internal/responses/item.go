@@ -34,7 +34,7 @@ func (it *item) isSentBack() bool {
 	return it.kind == typeMessage || it.kind == typeCall || it.kind == typeReasoning
 }
 
-// begin takes the start of an item, which may hold the whole of a call.
+// begin handles the start of an item, which may have a whole call.
 func (a *answer) begin(index int, raw json.RawMessage) *item {
 	var h outputItem
 	if httpapi.Unmarshal(raw, &h) != nil || h.Type == "" {
@@ -61,9 +61,9 @@ func (a *answer) add(index int, h *outputItem) *item {
 	return it
 }
 
-// find returns the last item of a kind with an index and an id, or else with that index: some gateways
-// change the ids from event to event, others have one index for all items. Without an index it
-// is the item with the id, or the message or the reasoning that is not at its end. Nil: there is none.
+// find returns the last item of a kind with an index and an id, or otherwise with the index: some gateways change the
+// ids from event to event, others use one index for all items. Without an index it returns the item with the id, or an
+// unfinished message or reasoning. Nil: there is none.
 func (a *answer) find(index int, id, kind string) *item {
 	var found *item
 	for _, it := range slices.Backward(a.items) {
@@ -81,8 +81,7 @@ func (a *answer) find(index int, id, kind string) *item {
 	return found
 }
 
-// at returns the item of an event. If none began, one of that kind does; nil if there is no
-// space for it.
+// at returns the item of an event. If there is none, it begins one of that kind; nil: there is no space for it.
 func (a *answer) at(e *event, kind string) *item {
 	if it := a.find(e.Index, e.ItemID, kind); it != nil {
 		return it
@@ -90,7 +89,7 @@ func (a *answer) at(e *event, kind string) *item {
 	return a.add(e.Index, &outputItem{Type: kind, ID: e.ItemID})
 }
 
-// finish takes the whole of an item, and emits what did not come in pieces.
+// finish handles a complete item, and emits the parts that were not streamed.
 func (a *answer) finish(index int, raw json.RawMessage) {
 	var h outputItem
 	if httpapi.Unmarshal(raw, &h) != nil || h.Type == "" {
@@ -123,7 +122,7 @@ func (a *answer) announced(index int, h *outputItem) *item {
 	return it
 }
 
-// complete takes the whole of an item that began, which may be nil.
+// complete handles the complete form of an item that had begun; the item may be nil.
 func (a *answer) complete(it *item, h *outputItem, raw json.RawMessage) {
 	if it == nil || it.isDone {
 		return
@@ -152,7 +151,7 @@ func (a *answer) finishMessage(it *item, h *outputItem) {
 	}
 }
 
-// finishReasoning emits a reasoning item as it is sent back.
+// finishReasoning emits a reasoning item in the form in which it is sent back.
 func (a *answer) finishReasoning(it *item, h *outputItem, raw json.RawMessage) {
 	if it.emitted == 0 {
 		parts := h.Summary
@@ -189,7 +188,7 @@ func (a *answer) beginCall(it *item, h *outputItem) {
 	a.setArguments(it, argumentsText(h.Arguments))
 }
 
-// finishCall emits what of a call is not known yet.
+// finishCall emits the parts of a call that were not streamed.
 func (a *answer) finishCall(it *item, h *outputItem) {
 	if it.call < 0 {
 		return
@@ -217,8 +216,7 @@ func (a *answer) addArguments(it *item, piece string) {
 	a.emit(model.Delta{Call: &model.CallDelta{Index: it.call, Args: piece}})
 }
 
-// setArguments puts the whole of the arguments in place of the pieces, if these are not the
-// same.
+// setArguments replaces the streamed arguments by the complete ones, if they differ.
 func (a *answer) setArguments(it *item, whole string) {
 	if it == nil || it.call < 0 || whole == "" || whole == it.arguments.String() {
 		return

@@ -9,7 +9,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// The fields of a request that a repair may change. Those of items are apart.
+// The fields of a request that a repair may change. Fields of items are separate.
 const (
 	fieldMaxTokens = "max_output_tokens"
 	fieldReasoning = "reasoning"

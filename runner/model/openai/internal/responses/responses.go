@@ -10,12 +10,12 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model/provider"
 )
 
-// A Config says which model answers, and how its provider differs from others.
+// A Config configures the model and the differences of its provider.
 type Config struct {
 	provider.Options
 	// Base is the URL above /responses, Query the query of its requests.
 	Base, Query string
-	// Model is the name by which the endpoint knows the model.
+	// Model is the endpoint's name of the model.
 	Model string
 	// Idle is the default of the waits for an answer.
 	Idle time.Duration

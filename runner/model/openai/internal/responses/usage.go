@@ -33,8 +33,8 @@ func (u *usage) convert() step.Usage {
 	}.Usage()
 }
 
-// totalUsage returns what the answer cost: what was reported, or an estimate. The usage of an
-// answer that broke off is not reported, and some servers report zeros.
+// totalUsage returns the usage of the answer, reported or estimated. The usage of an answer that broke off is not
+// reported, and some servers report zeros.
 func (a *answer) totalUsage() step.Usage {
 	var u step.Usage
 	if a.usage != nil {
