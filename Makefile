@@ -39,6 +39,8 @@ VERSION = $$(git describe --tags --always --dirty 2>/dev/null || echo unknown)
 STATIC = -ldflags="-s -w -X main.version=$(VERSION)"
 MODULES = . examples/custom-runner examples/custom-runner-template test/cluster test/gitops test/monitoring test/oldest hack/tools hack/tools/lint hack/tools/prose
 # What make test writes about this module; without gcc it is the first alone.
+comma := ,
+space := $(subst ,, )
 RAN = $(addprefix dist/,test.json $(if $(shell command -v gcc),long.json race.json))
 GOTESTSUM = bin/tools/gotestsum --format=pkgname --format-hide-empty-pkg
 KUBECONFORM = bin/tools/kubeconform -strict -summary -schema-location 'bin/schemas/{{.ResourceKind}}{{.KindSuffix}}.json'
@@ -84,9 +86,10 @@ test: bin/assets bin/mcp bin/tools/gotestsum bin/tools/helm bin/tools/kustomize 
 	mkdir -p dist
 	rm -f dist/test.json dist/long.json dist/race.json
 	if [ -n "$$(command -v gcc)" ]; then # the race detector needs cgo
-		$(GOTESTSUM) --jsonfile=dist/test.json -- -vet=off -p=3 -timeout=20m $$(hack/racy others)
-		$(GOTESTSUM) --jsonfile=dist/long.json -- -vet=off -p=3 -timeout=20m $$(hack/racy long)
-		CGO_ENABLED=1 $(GOTESTSUM) --jsonfile=dist/race.json -- -race -short -vet=off -p=3 -timeout=20m -ldflags=-w $$(hack/racy)
+		others=$$(hack/racy others) long=$$(hack/racy long) racy=$$(hack/racy)
+		$(GOTESTSUM) --jsonfile=dist/test.json -- -vet=off -p=3 -timeout=20m $$others
+		$(GOTESTSUM) --jsonfile=dist/long.json -- -vet=off -p=3 -timeout=20m $$long
+		CGO_ENABLED=1 $(GOTESTSUM) --jsonfile=dist/race.json -- -race -short -vet=off -p=3 -timeout=20m -ldflags=-w $$racy
 	else
 		$(GOTESTSUM) --jsonfile=dist/test.json -- -vet=off -timeout=20m ./...
 	fi
@@ -223,11 +226,14 @@ check-reliability: ## Check that each row of docs/reliability.md passed in the l
 	go run ./hack/reliability -check $(RAN) dist/gitops.json dist/e2e.json
 
 check-skipped: ## Check that each test ran in the last test, test-oldest and e2e
-	go run ./hack/skipped $(RAN) dist/custom-runner.json dist/custom-runner-template.json dist/cluster.json dist/gitops.json dist/monitoring.json dist/oldest.json dist/e2e.json
+	go run ./hack/skipped $(subst $(space),$(comma),$(RAN)) dist/custom-runner.json dist/custom-runner-template.json dist/cluster.json dist/gitops.json dist/monitoring.json dist/oldest.json dist/e2e.json
 
 soak: bin/assets cluster-up cluster-load toolbox deploy ## Kill everything at random, SOAK_KILLS times and 100 times in the cluster, and write docs/soak.md
 	hack/soak/run
 
+# config/demo names these images.
+demo demo-images: override REGISTRY = deckhand.test
+demo demo-images: override TAG = dev
 demo: cluster-up demo-images demo-install ## Show one Agent, one Run and its result on the cluster of cluster-up (the first time about 10 minutes)
 	PATH="$(CLUSTER_DIR)/bin:$(CURDIR)/bin:$$PATH" hack/demo.sh
 

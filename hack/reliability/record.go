@@ -55,14 +55,14 @@ func read(name string, into map[key]string) error {
 		}
 		if result := map[string]string{"pass": passed, "fail": failed, "skip": skipped}[event.Action]; result != "" {
 			k := key{strings.TrimPrefix(event.Package, module), event.Test}
-			into[k] = worse(into[k], result)
+			into[k] = merged(into[k], result)
 		}
 	}
 	return lines.Err()
 }
 
-// worse is the result of a test that ran twice: it failed once, or one of them played it whole.
-func worse(a, b string) string {
+// merged is the result of a test that ran twice: it failed once, or one of them played it whole.
+func merged(a, b string) string {
 	for _, result := range []string{failed, passed} {
 		if a == result || b == result {
 			return result

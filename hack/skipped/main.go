@@ -1,12 +1,12 @@
 // Command skipped fails if a test of the repository did not run: make check-skipped. A test
 // that is skipped proves nothing.
 //
-//	skipped FILE...
+//	skipped FILE[,FILE...]...
 //
-// Each FILE holds test events as `go test -json` prints them. A file that does not exist or
-// has no event is an error. So is a test that was skipped and ran in no other file, and a package with tests of which
-// none of the files has a test, because all of it was skipped or because nothing ran it. The
-// exceptions are in known.txt.
+// Each FILE holds test events as `go test -json` prints them; files of one run are joined with a
+// comma. A file that does not exist or has no event is an error. So is a test that was skipped and
+// ran in no other file of its run, and a package with tests of which none of the files has a test,
+// because all of it was skipped or because nothing ran it. The exceptions are in known.txt.
 package main
 
 import (
@@ -39,28 +39,13 @@ func check(repository fs.FS, known string, files []string) error {
 	if len(files) == 0 {
 		return errors.New("no files with test events are named. Run: skipped FILE")
 	}
-	r := record{ran: map[string]bool{}, played: map[test]bool{}}
-	for _, name := range files {
-		if err := r.read(name); err != nil {
-			return fmt.Errorf("reading test events: %w", err)
-		}
-	}
 	modules, tested, err := scan(repository)
 	if err != nil {
 		return fmt.Errorf("looking for tests: %w", err)
 	}
-	var missing []string
-	for _, s := range slices.DeleteFunc(r.skipped, func(s test) bool { return r.played[s] }) {
-		missing = append(missing, modules.dir(s.pkg)+" "+s.name)
-	}
-	ran := map[string]bool{}
-	for pkg := range r.ran {
-		ran[modules.dir(pkg)] = true
-	}
-	for _, dir := range tested {
-		if !ran[dir] {
-			missing = append(missing, dir)
-		}
+	missing, err := notRun(modules, tested, files)
+	if err != nil {
+		return err
 	}
 	allowed := strings.Split(known, "\n")
 	missing = slices.DeleteFunc(missing, func(line string) bool { return slices.Contains(allowed, line) })
@@ -71,6 +56,30 @@ func check(repository fs.FS, known string, files []string) error {
 	return fmt.Errorf("these tests, or all tests of these directories, did not run. Run them, or add them to hack/skipped/known.txt:\n%s", strings.Join(slices.Compact(missing), "\n"))
 }
 
+// notRun returns tests and directories that did not run.
+func notRun(modules modules, tested, files []string) ([]string, error) {
+	var missing []string
+	ran := map[string]bool{}
+	for _, together := range files {
+		r, err := readAll(strings.Split(together, ","))
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range slices.DeleteFunc(r.skipped, func(s test) bool { return r.played[s] }) {
+			missing = append(missing, modules.dir(s.pkg)+" "+s.name)
+		}
+		for pkg := range r.ran {
+			ran[modules.dir(pkg)] = true
+		}
+	}
+	for _, dir := range tested {
+		if !ran[dir] {
+			missing = append(missing, dir)
+		}
+	}
+	return missing, nil
+}
+
 // A record is what test events tell.
 type record struct {
 	ran     map[string]bool // the packages of which a test ran
@@ -79,6 +88,17 @@ type record struct {
 }
 
 type test struct{ pkg, name string }
+
+// readAll returns what files tell together.
+func readAll(files []string) (record, error) {
+	r := record{ran: map[string]bool{}, played: map[test]bool{}}
+	for _, name := range files {
+		if err := r.read(name); err != nil {
+			return record{}, fmt.Errorf("reading test events: %w", err)
+		}
+	}
+	return r, nil
+}
 
 // read adds the events of a file.
 func (r *record) read(name string) error {

@@ -42,24 +42,24 @@ func TestCheck(t *testing.T) {
 		known string
 		want  string // in the error; empty: there is none
 	}{
-		"all ran":                                 {[]string{all, module, e2e}, "", ""},
-		"a test is skipped":                       {[]string{all + event("skip", a, "TestB"), module, e2e}, "", "\na TestB"},
-		"a test of the root is skipped":           {[]string{all + event("skip", root, "TestB"), module, e2e}, "", "\n. TestB"},
-		"a test of a module is skipped":           {[]string{all, module + event("skip", below, "TestB"), e2e}, "", "\nbelow/deep TestB"},
-		"a part of a test is skipped":             {[]string{all + event("skip", a, "TestA/b"), module, e2e}, "", "\na TestA/b"},
-		"one that is known":                       {[]string{all + event("skip", a, "TestB"), module, e2e}, "# why\na TestB\n", ""},
-		"a part of one that is known":             {[]string{all + event("skip", a, "TestB/c"), module, e2e}, "a TestB\n", "\na TestB/c"},
-		"one of the name in another package":      {[]string{all + event("skip", root, "TestB"), module, e2e}, "a TestB\n", "\n. TestB"},
-		"one that ran in another file":            {[]string{all + event("skip", a, "TestB"), module, e2e, event("pass", a, "TestB")}, "", ""},
-		"a package is skipped":                    {[]string{all, module, event("pass", a, "TestA") + event("skip", tagged, "")}, "", "\ntagged"},
-		"a package is skipped that is known":      {[]string{all, module}, "tagged\n", ""},
-		"all tests of a package are skipped":      {[]string{all, module, event("skip", tagged, "TestTagged")}, "", "\ntagged\ntagged TestTagged"},
-		"a package has passed without a test":     {[]string{strings.Replace(all, event("pass", root, "TestRoot"), "", 1), module, e2e}, "", "\n."},
-		"nothing ran a module":                    {[]string{all, e2e}, "", "\nbelow/deep"},
-		"a test failed, which others have to see": {[]string{all, event("fail", below, "TestDeep"), e2e}, "", ""},
-		"a file is empty":                         {[]string{all, module, e2e, ""}, "", "has no event of a test"},
-		"a file has no test":                      {[]string{all, module, e2e, event("pass", a, "")}, "", "has no event of a test"},
-		"there is no file":                        {nil, "", "no files with test events are named"},
+		"all ran":                             {[]string{all, module, e2e}, "", ""},
+		"a test is skipped":                   {[]string{all + event("skip", a, "TestB"), module, e2e}, "", "\na TestB"},
+		"a test of the root is skipped":       {[]string{all + event("skip", root, "TestB"), module, e2e}, "", "\n. TestB"},
+		"a test of a module is skipped":       {[]string{all, module + event("skip", below, "TestB"), e2e}, "", "\nbelow/deep TestB"},
+		"a part of a test is skipped":         {[]string{all + event("skip", a, "TestA/b"), module, e2e}, "", "\na TestA/b"},
+		"one that is known":                   {[]string{all + event("skip", a, "TestB"), module, e2e}, "# why\na TestB\n", ""},
+		"a part of one that is known":         {[]string{all + event("skip", a, "TestB/c"), module, e2e}, "a TestB\n", "\na TestB/c"},
+		"one of the name in another package":  {[]string{all + event("skip", root, "TestB"), module, e2e}, "a TestB\n", "\n. TestB"},
+		"one that ran in another file":        {[]string{all + event("skip", a, "TestB"), module, e2e, event("pass", a, "TestB")}, "", "\na TestB"},
+		"a package is skipped":                {[]string{all, module, event("pass", a, "TestA") + event("skip", tagged, "")}, "", "\ntagged"},
+		"a package is skipped that is known":  {[]string{all, module}, "tagged\n", ""},
+		"all tests of a package are skipped":  {[]string{all, module, event("skip", tagged, "TestTagged")}, "", "\ntagged\ntagged TestTagged"},
+		"a package has passed without a test": {[]string{strings.Replace(all, event("pass", root, "TestRoot"), "", 1), module, e2e}, "", "\n."},
+		"nothing ran a module":                {[]string{all, e2e}, "", "\nbelow/deep"},
+		"a test failed as others have to see": {[]string{all, event("fail", below, "TestDeep"), e2e}, "", ""},
+		"a file is empty":                     {[]string{all, module, e2e, ""}, "", "has no event of a test"},
+		"a file has no test":                  {[]string{all, module, e2e, event("pass", a, "")}, "", "has no event of a test"},
+		"there is no file":                    {nil, "", "no files with test events are named"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -77,6 +77,27 @@ func TestCheck(t *testing.T) {
 				t.Errorf("check() = %v, want %q at its end", err, tc.want)
 			}
 		})
+	}
+}
+
+// Files of one run are named together: what one of them skipped ran in another.
+func TestFilesOfOneRun(t *testing.T) {
+	const a = "example.com/x/a"
+	write := func(text string) string {
+		file := filepath.Join(t.TempDir(), "events.json")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	short := write(event("pass", "example.com/x", "TestRoot") + event("pass", a, "TestA") + event("skip", a, "TestB"))
+	long := write(event("pass", a, "TestB"))
+	const others = "below/deep\ntagged"
+	if err := check(repository, others, []string{short + "," + long}); err != nil {
+		t.Errorf("check() = %v", err)
+	}
+	if err := check(repository, others, []string{short, long}); err == nil || !strings.HasSuffix(err.Error(), "\na TestB") {
+		t.Errorf("files of two runs: check() = %v", err)
 	}
 }
 
