@@ -76,7 +76,7 @@ func TestFlagsOfRunThatHaveNoEffectAreRefused(t *testing.T) {
 		"--timeout=5m":             "add --wait",
 		"--timeout=-5m -w":         "write how long",
 		"--label=team":             "write KEY=VALUE",
-		"--cost=1":                 "for example 1.50USD",
+		"--cost=1":                 "--cost 1: write an amount with its unit",
 		"--steps=-1":               "write a number above 0",
 		"--local -f x --label a=b": "leave out --local",
 

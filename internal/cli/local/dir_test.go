@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 )
 
@@ -70,5 +72,30 @@ func TestADirectoryOfTheUserIsWritable(t *testing.T) {
 	}
 	if isWritable(filepath.Join(dir, "missing")) {
 		t.Error("one that does not exist is")
+	}
+}
+
+// A directory that a Run has is not given to another one, and nobody is told to remove the journal of a
+// Run that works.
+func TestANameThatIsTaken(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	p, err := newPlace("fix")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(p.sandbox) })
+	if _, err := newPlace("fix"); err == nil || !strings.Contains(err.Error(), "there was a local Run fix") {
+		t.Errorf("after its end: %v", err)
+	}
+	lock, err := os.Create(filepath.Join(p.journal(), "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newPlace("fix"); err == nil || !strings.Contains(err.Error(), "is at work") || strings.Contains(err.Error(), "remove") {
+		t.Errorf("while it works: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"strings"
@@ -27,6 +28,16 @@ func thisKernel() kernel {
 
 // isWritable reports whether this user may create files in a directory.
 func isWritable(dir string) bool { return unix.Access(dir, unix.W_OK|unix.X_OK) == nil }
+
+// isLocked reports whether a process has locked a file, as a runner locks its journal.
+func isLocked(file string) bool {
+	f, err := os.Open(file)
+	if err != nil {
+		return false // no runner came so far
+	}
+	defer f.Close() // which unlocks it
+	return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
+}
 
 // isolate keeps a process from the signals of the terminal, and ends it with this process.
 func isolate(c *exec.Cmd) {

@@ -42,7 +42,7 @@ func newPlace(run string) (place, error) {
 		return p, err
 	}
 	if err := os.Mkdir(p.state, 0o700); errors.Is(err, os.ErrExist) {
-		return p, exit.Usagef("there was a local Run %s, whose journal is in %s: choose another --name, or remove it", run, p.state)
+		return p, p.taken(run)
 	} else if err != nil {
 		return p, err
 	}
@@ -51,6 +51,14 @@ func newPlace(run string) (place, error) {
 		return p, fmt.Errorf("making directories for the Run: %w. Choose another place with TMPDIR or XDG_STATE_HOME", errors.Join(err, os.RemoveAll(p.state)))
 	}
 	return filled, nil
+}
+
+// taken says that a Run has the place already. Nobody is told to remove the journal of a Run that works.
+func (p place) taken(run string) error {
+	if isLocked(filepath.Join(p.journal(), "lock")) {
+		return exit.Usagef("the local Run %s is at work, and its journal is in %s: wait for its end, or choose another --name", run, p.state)
+	}
+	return exit.Usagef("there was a local Run %s, whose journal is in %s, and a local Run is not continued: choose another --name, or remove that directory", run, p.state)
 }
 
 // fill makes the directories in it.

@@ -88,7 +88,7 @@ func (r Run) input(ctx context.Context, dir string) (*runnerInput, error) {
 // setEndpoints sets the endpoints that the command line gives Models. The API server would accept each
 // of them.
 func (r Run) setEndpoints(ctx context.Context, models map[string]*v1alpha1.Model) error {
-	pairs, err := runflags.PairsOf("--endpoint", r.Flags.endpoints)
+	pairs, err := runflags.PairsOf("--endpoint", "NAME=URL", r.Flags.endpoints)
 	if err != nil {
 		return err
 	}

@@ -148,7 +148,7 @@ func TestLocalRefusals(t *testing.T) {
 		"an unknown field":             {"model broken", given{Description: runflags.Description{Prompt: "x"}, flags: key}, "spec.instruction: unknown field: write instructions"},
 		"a value in place of a name":   {"model agent", given{Description: runflags.Description{Prompt: "x"}, flags: Flags{modelKey: "sk-0123"}}, "the environment variable of --model-key is not set or empty"},
 		"an endpoint of no Model":      {"model agent", given{Description: runflags.Description{Prompt: "x"}, flags: Flags{modelKey: "TEST_MODEL_KEY", endpoints: []string{"n=http://127.0.0.1:1/v1"}}}, "--endpoint n: the files have no such Model, but: m"},
-		"an endpoint without a name":   {"model agent", given{Description: runflags.Description{Prompt: "x"}, flags: Flags{modelKey: "TEST_MODEL_KEY", endpoints: []string{"http://127.0.0.1:1/v1"}}}, "write KEY=VALUE"},
+		"an endpoint without a name":   {"model agent", given{Description: runflags.Description{Prompt: "x"}, flags: Flags{modelKey: "TEST_MODEL_KEY", endpoints: []string{"http://127.0.0.1:1/v1"}}}, "write NAME=URL"},
 		"an endpoint that is no URL":   {"model agent", given{Description: runflags.Description{Prompt: "x"}, flags: Flags{modelKey: "TEST_MODEL_KEY", endpoints: []string{"m=localhost:1"}}}, "--endpoint m=localhost:1: "},
 		"an endpoint that is empty":    {"model agent", given{Description: runflags.Description{Prompt: "x"}, flags: Flags{modelKey: "TEST_MODEL_KEY", endpoints: []string{"m="}}}, "--endpoint m=: "},
 		"a secret without a key":       {"model agent", given{Description: runflags.Description{Prompt: "x"}, flags: Flags{secrets: []string{"keys=V"}}}, "write NAME/KEY=VARIABLE"},

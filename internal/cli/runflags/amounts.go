@@ -48,7 +48,10 @@ func (a *Amounts) Read() (*v1alpha1.Grant, error) {
 	}
 	if a.hasFlag("cost") {
 		n, err := v1alpha1.Money(a.cost).MicroUSD()
-		if err != nil || n == 0 {
+		if err != nil {
+			return nil, exit.Usagef("--cost %s: write an amount with its unit, for example 1.50USD", quotedIfEmpty(a.cost))
+		}
+		if n == 0 {
 			return nil, exit.Usagef("--cost %s: write an amount above 0, for example 1.50USD", quotedIfEmpty(a.cost))
 		}
 		grant.Cost = (*v1alpha1.Money)(&a.cost)

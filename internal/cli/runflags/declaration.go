@@ -110,7 +110,7 @@ func (d Declaration) merged(input *runtime.RawExtension, values []string) (*runt
 			return nil, fmt.Errorf("reading the input: %w", err)
 		}
 	}
-	pairs, err := PairsOf("--input", values)
+	pairs, err := PairsOf("--input", "KEY=VALUE", values)
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ func (o *Description) CheckValues() error {
 	if o.Prompt == "-" && slices.Contains(o.Files, "-") {
 		return exit.Usagef("-f - and -p - both read standard input: write one of them to a file")
 	}
-	_, err := PairsOf("--input", o.Input)
+	_, err := PairsOf("--input", "KEY=VALUE", o.Input)
 	return err
 }
 
@@ -82,7 +82,7 @@ func (o *Description) apply(run *v1alpha1.Run) error {
 
 // labelsOf returns labels with those of the flags added.
 func (o *Description) labelsOf(labels map[string]string) (map[string]string, error) {
-	pairs, err := PairsOf("--label", o.Labels)
+	pairs, err := PairsOf("--label", "KEY=VALUE", o.Labels)
 	if err != nil || len(pairs) == 0 {
 		return labels, err
 	}
@@ -97,14 +97,14 @@ func (o *Description) labelsOf(labels map[string]string) (map[string]string, err
 // A Pair is KEY=VALUE of a flag.
 type Pair struct{ Key, Value string }
 
-// PairsOf returns the values of a flag that is given several times with KEY=VALUE. The same key twice
-// is an error, because one of the values would be lost.
-func PairsOf(flag string, values []string) ([]Pair, error) {
+// PairsOf returns the values of a flag that is given several times in a form such as KEY=VALUE. The same
+// key twice is an error, because one of the values would be lost.
+func PairsOf(flag, form string, values []string) ([]Pair, error) {
 	var out []Pair
 	for _, text := range values {
 		key, value, found := strings.Cut(text, "=")
 		if !found || key == "" {
-			return nil, exit.Usagef("%s %q: write KEY=VALUE", flag, text)
+			return nil, exit.Usagef("%s %q: write %s", flag, text, form)
 		}
 		if slices.ContainsFunc(out, func(p Pair) bool { return p.Key == key }) {
 			return nil, exit.Usagef("%s %s is given twice: leave out one of them", flag, key)
