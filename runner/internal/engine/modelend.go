@@ -336,6 +336,9 @@ func (c *modelCaller) handleError(ctx context.Context, m *Model, err error) erro
 	if err = c.orAway(err); c.refuse(m, err) {
 		return nil // what comes next makes room
 	}
+	if model.Outage(err) && c.records.account.SpentWith(step.Usage{}) {
+		return nil // likewise: no limit is waited out
+	}
 	if waited, err := c.waitOut(ctx, m, err); waited {
 		return err
 	}

@@ -299,22 +299,22 @@ func (c *modelCaller) assistant(resp model.Response) step.Step {
 	return st
 }
 
-// errUnfinished ends an answer that paused and must not continue, because a limit is reached, or the Run is paused or
-// leaves. next decides what follows.
-var errUnfinished = errors.New("the answer paused, and the rest of it was not asked for")
+// errUnfinished ends an answer that paused or is to be asked for again, and must not continue, because a limit is
+// reached, or the Run is paused or leaves. next decides what follows.
+var errUnfinished = errors.New("the answer is not whole, and was not asked for again")
 
 // continued passes on the answer of a model. If it pauses, the request for the rest is counted and limited like any
-// other.
+// other. A request that is repeated must fit the limits too, with the usage of those before it.
 func (c *modelCaller) continued(name string, stream iter.Seq2[model.Delta, error]) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		for d, err := range stream {
 			if !yield(d, err) {
 				return
 			}
-			if err != nil || !d.Continued {
+			if err != nil {
 				continue
 			}
-			if err := c.checkContinuation(name, d.Usage); err != nil {
+			if err := c.mayGoOn(name, d); err != nil {
 				yield(model.Delta{}, err)
 				return
 			}
@@ -322,20 +322,36 @@ func (c *modelCaller) continued(name string, stream iter.Seq2[model.Delta, error
 	}
 }
 
+// mayGoOn returns why what follows a delta is not asked for, if it takes another request.
+func (c *modelCaller) mayGoOn(name string, d model.Delta) error {
+	switch {
+	case d.Reset && c.records.account.SpentWith(usageOf(d)):
+		return errUnfinished
+	case d.Continued:
+		return c.checkContinuation(name, d)
+	}
+	return nil
+}
+
+// usageOf returns the usage of an answer so far.
+func usageOf(d model.Delta) step.Usage {
+	if d.Usage == nil {
+		return step.Usage{}
+	}
+	return *d.Usage
+}
+
 // checkContinuation records that the rest of an answer is about to be requested, or returns why it is not. The record
 // has the usage so far, which is charged after a crash.
-func (c *modelCaller) checkContinuation(name string, soFar *step.Usage) error {
-	used := step.Usage{}
-	if soFar != nil {
-		used = *soFar
-	}
+func (c *modelCaller) checkContinuation(name string, d model.Delta) error {
+	used := usageOf(d)
 	if now := c.run.signals(); c.run.requests.Leaving() != nil || now.Paused || now.Stopped || c.records.account.ReachedWith(used) != nil {
 		return errUnfinished
 	}
 	c.turn.requests++
 	c.records.account.Add(func(m *step.Meter) { m.ModelCalls++ })
 	c.turn.sentAt = c.run.config.Now()
-	intent := journal.Intent{Name: name, InputTokens: c.turn.requestSize + used.InputTokens + used.OutputTokens, Before: soFar}
+	intent := journal.Intent{Name: name, InputTokens: c.turn.requestSize + used.InputTokens + used.OutputTokens, Before: d.Usage}
 	if err := c.records.Record(journal.Record{Kind: journal.KindIntent, Intent: &intent}); err != nil {
 		return c.turn.fail(fmt.Errorf("recording a model call: %w", err))
 	}

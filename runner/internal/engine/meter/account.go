@@ -76,13 +76,24 @@ func (a *Account) Reached() *Limit { return a.ReachedWith(step.Usage{}) }
 
 // ReachedWith returns the first limit that is used up when more usage is added, or nil.
 func (a *Account) ReachedWith(more step.Usage) *Limit {
+	return a.reached(more, func(l task.Limits) task.Limits { return l })
+}
+
+// SpentWith reports whether a limit of tokens or of cost is used up when more usage is added, whatever
+// the other limits are.
+func (a *Account) SpentWith(more step.Usage) bool {
+	return a.reached(more, func(l task.Limits) task.Limits { return task.Limits{Tokens: l.Tokens, CostMicroUSD: l.CostMicroUSD} }) != nil
+}
+
+// reached returns the first limit that is used up when more usage is added, of those that only keeps.
+func (a *Account) reached(more step.Usage, only func(task.Limits) task.Limits) *Limit {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	elapsed := a.clock.Elapsed()
 	for ; a != nil; a = a.parent {
 		used := a.at(elapsed)
 		used.Usage = used.Usage.Plus(more)
-		if g := Reached(used, a.limits); g != nil {
+		if g := Reached(used, only(a.limits)); g != nil {
 			g.ofRun = a.parent == nil
 			return g
 		}
