@@ -12,7 +12,9 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -76,8 +78,22 @@ func connect(t *testing.T) *fixture {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "deckhand-bench-"}}
 	r.create(ns)
 	r.namespace = ns.Name
-	t.Cleanup(func() { _ = r.client.Delete(context.WithoutCancel(t.Context()), ns) })
+	t.Cleanup(func() { r.deleteNamespace(ns) })
 	return r
+}
+
+// deleteNamespace returns when the namespace is gone: what the operator writes about its Runs until then
+// would count as writes of the next test.
+func (r *fixture) deleteNamespace(ns *corev1.Namespace) {
+	ctx := context.WithoutCancel(r.t.Context())
+	_ = r.client.Delete(ctx, ns) // it is seen below
+	err := wait.PollUntilContextTimeout(ctx, time.Second, time.Minute, true, func(ctx context.Context) (bool, error) {
+		err := r.client.Get(ctx, client.ObjectKeyFromObject(ns), ns)
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		r.t.Errorf("deleting namespace %s: %v", ns.Name, err)
+	}
 }
 
 func (r *fixture) createModelAndAgent() {
