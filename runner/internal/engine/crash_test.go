@@ -261,7 +261,7 @@ func TestADeletedKeyIsWaitedFor(t *testing.T) {
 		}
 		want := []string{
 			"Waiting for Model m since 00:00:00 UTC, next try 00:00:30 UTC: the model's credential cannot be read: Secret gpt has no key api-key",
-			"Model m answers after an outage of 30s",
+			"Model m has begun to answer after an outage of 30s",
 		}
 		if diff := cmp.Diff(want, s.stateMessages()); diff != "" {
 			t.Errorf("the log -want +got:\n%s", diff)

@@ -305,12 +305,12 @@ func (c *modelCaller) answering() {
 	c.announce(c.turn.asked, c.records.read().Outage.Since)
 }
 
-// announce emits the event that a Model answers after an outage.
+// announce emits the event that a Model has begun to answer after an outage: the answer may still break off.
 func (c *modelCaller) announce(m string, since time.Time) {
 	now := c.run.config.Now()
 	c.turn.announced = true
 	c.run.status.setModel(m, now) // one report says that the wait is over, and why
-	text := fmt.Sprintf("Model %s answers after an outage of %s", m, now.Sub(since).Round(time.Second))
+	text := fmt.Sprintf("Model %s has begun to answer after an outage of %s", m, now.Sub(since).Round(time.Second))
 	c.records.Emit(text, events.StateChanged{State: stateWorking})
 	c.run.reportNow()
 }

@@ -39,7 +39,7 @@ func TestAWaitForAModelIsShown(t *testing.T) {
 		wantLog := []string{
 			"Waiting for Model m since 00:00:00 UTC, next try 00:00:30 UTC: the model endpoint is unavailable (HTTP 503): Loading model",
 			"Waiting for Model m since 00:00:00 UTC, next try 02:00:30 UTC: the model provider is rate limiting (retry after 2h0m0s): slow down",
-			"Model m answers after an outage of 2h0m30s",
+			"Model m has begun to answer after an outage of 2h0m30s",
 		}
 		if diff := cmp.Diff(wantLog, s.stateMessages()); diff != "" {
 			t.Errorf("the log -want +got:\n%s", diff)
@@ -67,7 +67,7 @@ func TestAWaitForAModelEndsWithTheFirstPartOfItsAnswer(t *testing.T) {
 		if p := s.reporter.last(); p.State != "" || p.ModelWait != nil || time.Since(started).Round(5*time.Second) != outage+20*time.Second {
 			t.Errorf("after %s the state is %q, the wait %+v", time.Since(started), p.State, p.ModelWait)
 		}
-		if got, want := s.stateMessages()[len(s.stateMessages())-1], "Model m answers after an outage of "+outage.String(); got != want {
+		if got, want := s.stateMessages()[len(s.stateMessages())-1], "Model m has begun to answer after an outage of "+outage.String(); got != want {
 			t.Errorf("the log says %q, want %q", got, want)
 		}
 		if out := end(); out.Reason != task.ReasonFinished || len(s.stateMessages()) != 5 {
