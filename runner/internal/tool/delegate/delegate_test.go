@@ -138,6 +138,7 @@ func TestTaskTakesTheInputOfAnAgent(t *testing.T) {
 		"its own kind":                 {alone, `{"prompt":"Fix it","input":{"file":"a.go"}}`, to("", `{"file":"a.go","prompt":"Fix it"}`), "Done."},
 		"its own kind, without input":  {declared, `{"prompt":"Fix it"}`, to("", ""), "Done."},
 		"an agent without a schema":    {declared, `{"prompt":"Fix it","agent":"writer"}`, to("writer", ""), "Done."},
+		"an empty input":               {declared, `{"prompt":"Fix it","agent":"writer","input":{}}`, to("writer", ""), "Done."},
 		"no input":                     {declared, `{"prompt":"Fix it","agent":"fixer"}`, nil, "Error: The input of the agent fixer does not fit: `file` is missing; there are: file (required), lines, prompt." + advice},
 		"another type":                 {declared, `{"prompt":"Fix it","agent":"fixer","input":{"file":1}}`, nil, "Error: The input of the agent fixer does not fit: `file` must be a string; got an integer." + advice},
 		"its own kind, another type":   {alone, `{"prompt":"Fix it","input":{"file":1}}`, nil, "Error: The input of the agent self does not fit: `file` must be a string; got an integer." + advice},

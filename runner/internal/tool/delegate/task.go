@@ -137,7 +137,7 @@ func (d delegator) call(ctx context.Context, call tool.Call, in taskIn) (tool.Re
 	}
 	asked := tool.Delegation{Agent: in.Agent, Prompt: in.Prompt}
 	if !hasInput(agent) {
-		if in.Input != nil {
+		if len(in.Input) > 0 {
 			return tool.Fail(fmt.Sprintf("The agent %s takes no input.", agent.Name),
 				"Leave input out, and write all that the agent needs into prompt."), nil
 		}
