@@ -116,6 +116,7 @@ func TestTaskTakesTheInputOfAnAgent(t *testing.T) {
 		{Name: "writer"},
 	})
 	alone := Task(task.Agent{Name: "self", InputSchema: json.RawMessage(typed)}, nil)
+	ownFilled := Task(task.Agent{Name: "self", InputSchema: json.RawMessage(defaulted)}, nil)
 	to := func(agent, input string) *tool.Delegation {
 		d := tool.Delegation{Call: "s1c2", Agent: agent, Prompt: "Fix it"}
 		if input != "" {
@@ -137,6 +138,8 @@ func TestTaskTakesTheInputOfAnAgent(t *testing.T) {
 		"no prompt beside it":          {declared, `{"prompt":"Fix it","agent":"closed"}`, to("closed", `{"lines":3}`), "Done."},
 		"its own kind":                 {alone, `{"prompt":"Fix it","input":{"file":"a.go"}}`, to("", `{"file":"a.go","prompt":"Fix it"}`), "Done."},
 		"its own kind, without input":  {declared, `{"prompt":"Fix it"}`, to("", ""), "Done."},
+		"its own kind, empty input":    {declared, `{"prompt":"Fix it","input":{}}`, to("", ""), "Done."},
+		"its own kind, a default":      {ownFilled, `{"prompt":"Fix it"}`, to("", `{"lines":3,"prompt":"Fix it"}`), "Done."},
 		"an agent without a schema":    {declared, `{"prompt":"Fix it","agent":"writer"}`, to("writer", ""), "Done."},
 		"an empty input":               {declared, `{"prompt":"Fix it","agent":"writer","input":{}}`, to("writer", ""), "Done."},
 		"no input":                     {declared, `{"prompt":"Fix it","agent":"fixer"}`, nil, "Error: The input of the agent fixer does not fit: `file` is missing; there are: file (required), lines, prompt." + advice},

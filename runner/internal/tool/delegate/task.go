@@ -143,10 +143,10 @@ func (d delegator) call(ctx context.Context, call tool.Call, in taskIn) (tool.Re
 		}
 		return delegate(ctx, call, asked)
 	}
-	if in.Input == nil && in.Agent == "" {
+	values, err := input(agent.InputSchema, in)
+	if err != nil && len(in.Input) == 0 && in.Agent == "" {
 		return delegate(ctx, call, asked) // its own kind may need no more than the prompt
 	}
-	values, err := input(agent.InputSchema, in)
 	if err != nil {
 		return tool.Fail(fmt.Sprintf("The input of the agent %s does not fit: %s.", agent.Name, strings.TrimSuffix(err.Error(), ".")),
 			"Write the input that the description of this tool names."), nil
