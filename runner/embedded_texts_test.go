@@ -16,7 +16,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/registry"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -97,11 +96,7 @@ func damage(t *testing.T, state string) {
 func holdsJournal(t *testing.T, a *Agent) []Option {
 	t.Helper()
 	a.State = t.TempDir()
-	held, err := journal.Open(journal.Options{Dir: a.State, RunUID: "other", Attempt: 1, Now: time.Now, PID: 4711})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = held.Close() })
+	lockElsewhere(t, a.State, "4711 web-1\n")
 	return nil
 }
 

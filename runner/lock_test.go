@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,30 +63,27 @@ func TestARunnerWaitsForTheOneBeforeItToBeGone(t *testing.T) {
 	}
 }
 
-// No attempt ends elsewhere that the attempt of a user's machine could wait for.
+// Outside a pod an attempt waits for no other to end: the user decides.
 func TestOutsideAPodADirectoryInUseIsRefusedAtOnce(t *testing.T) {
-	own := os.Getpid()
+	const program = "Another Run still uses the directory of Agent.State: wait for its end, or set Agent.State to another directory (another runner is using the state directory %s"
 	cases := map[string]struct {
 		place place.Place
-		pid   int
+		lock  string
 		want  string // with the directory
 	}{
-		"another program":          {place.Program, 4711, "Another Run still uses the directory of Agent.State: wait for its end, or set Agent.State to another directory (another runner is using the state directory %s: process 4711)"},
-		"the same program":         {place.Program, own, "Another Run still uses the directory of Agent.State: wait for its end, or set Agent.State to another directory (another runner is using the state directory %s: this process)"},
-		"a process without number": {place.Program, 0, "Another Run still uses the directory of Agent.State: wait for its end, or set Agent.State to another directory (another runner is using the state directory %s)"},
-		"run --local":              {place.Local, 4711, "Another run of this machine still uses the state directory: wait for its end, or use another directory (another runner is using the state directory %s: process 4711)"},
+		"another program":                {place.Program, "4711 web-1\n", program + ": process 4711 on host web-1)"},
+		"the same number in another pod": {place.Program, fmt.Sprintf("%d web-1\n", os.Getpid()), program + fmt.Sprintf(": process %d on host web-1)", os.Getpid())},
+		"a process of an older program":  {place.Program, "4711\n", program + ": process 4711)"},
+		"a process without number":       {place.Program, "", program + ")"},
+		"run --local":                    {place.Local, "4711 mine\n", "Another run of this machine still uses the state directory: wait for its end, or use another directory (another runner is using the state directory %s: process 4711 on host mine)"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				dir := t.TempDir()
-				held, err := journal.Open(journal.Options{Dir: dir, RunUID: "u", Attempt: 1, Now: time.Now, PID: tc.pid})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer held.Close()
+				lockElsewhere(t, dir, tc.lock)
 				a := newAttempt(environment{place: tc.place, state: dir, log: slog.New(slog.DiscardHandler), now: time.Now})
-				err = a.takeOver(t.Context())
+				err := a.takeOver(t.Context())
 				end, ok := errors.AsType[*task.EndError](err)
 				if want := fmt.Sprintf(tc.want, dir); !ok || end.Reason != task.ReasonRunnerFailed || end.Message != want {
 					t.Errorf("got %v\nwant %s", err, want)
@@ -94,6 +93,22 @@ func TestOutsideAPodADirectoryInUseIsRefusedAtOnce(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// lockElsewhere locks a directory as another process does that leaves a text.
+func lockElsewhere(t *testing.T, dir, text string) {
+	t.Helper()
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	if _, err := f.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
 	}
 }
 

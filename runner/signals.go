@@ -176,7 +176,7 @@ func (a *attempt) journalEnd(err error) error {
 	)
 	switch {
 	case errors.As(err, &locked):
-		return task.End(task.ReasonRunnerFailed, "%s (%w%s)", lockedAdvice[a.place], err, holder(locked.PID))
+		return task.End(task.ReasonRunnerFailed, "%s (%w%s)", lockedAdvice[a.place], err, holder(locked))
 	case errors.As(err, &corrupt):
 		return fmt.Errorf("%w; the session cannot be resumed: %s", err, corruptAdvice[a.place])
 	case errors.As(err, &foreign) && a.place == place.Program:
@@ -190,14 +190,16 @@ func (a *attempt) journalEnd(err error) error {
 }
 
 // holder names the process that holds a journal.
-func holder(pid int) string {
-	switch pid {
-	case 0:
-		return ""
-	case os.Getpid():
+func holder(l *journal.LockedError) string {
+	switch {
+	case l.Own:
 		return ": this process"
+	case l.PID == 0:
+		return ""
+	case l.Host == "":
+		return fmt.Sprintf(": process %d", l.PID)
 	}
-	return fmt.Sprintf(": process %d", pid)
+	return fmt.Sprintf(": process %d on host %s", l.PID, l.Host)
 }
 
 // What to do about a journal that another runner has locked, and about a damaged one.

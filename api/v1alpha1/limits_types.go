@@ -85,7 +85,8 @@ type Limits struct {
 	// does not say for how long, 0s to 720h. Waiting for a model does not count against
 	// duration; deadline bounds it. A time that the provider names (Retry-After) is waited for
 	// up to limits.wait instead. Reason when reached: ModelUnavailable. With 0s the Run waits at
-	// most five times after 429 and 529, and not after other errors. Default 30m.
+	// most five times after 429 and 529, and not after other errors. A missing key is waited for at
+	// least two minutes. Default 30m.
 	// +optional
 	ModelOutage *Duration `json:"modelOutage,omitempty"`
 

@@ -272,7 +272,8 @@ type Limits struct {
 	// WaitSeconds bounds one wait for a user, and a wait that a model provider asked for.
 	WaitSeconds int64 `json:"waitSeconds,omitempty"`
 	// ModelOutageSeconds bounds a wait for a model whose provider named no time; nil: the
-	// default, DefaultModelOutage; 0: the runner does not wait out an outage.
+	// default, DefaultModelOutage; 0: the runner does not wait out an outage. A missing key is waited
+	// for at least two minutes.
 	ModelOutageSeconds *int64 `json:"modelOutageSeconds,omitempty"`
 	// Ask asks users to raise limits when steps, tokens or cost are used up, instead of ending.
 	Ask bool `json:"ask,omitempty"`

@@ -26,6 +26,9 @@ const (
 	// to maxModelWait.
 	firstModelWait = 30 * time.Second
 	maxModelWait   = 5 * time.Minute
+	// minKeyWait is the shortest bound of the wait for a missing key, whatever limits.modelOutage is: the kubelet takes up
+	// to 90 s to update a mounted Secret.
+	minKeyWait = 2 * time.Minute
 	// maxBusyWaits is the number of waits for a busy provider if limits.modelOutage is 0s. Nothing else bounds them.
 	maxBusyWaits = 5
 	// maxBrokenOffWaits is the number of waits after answers that a provider broke off. Such a provider is available,
@@ -59,6 +62,14 @@ type modelWaitLimits struct {
 	promise time.Duration // limits.wait, until a time that a provider named
 }
 
+// outageOf returns how long a model may be unavailable after such a failure.
+func (l modelWaitLimits) outageOf(f modelFailure) time.Duration {
+	if f.unsent {
+		return max(l.outage, minKeyWait)
+	}
+	return l.outage
+}
+
 // A modelTry is the time of the next try, or the reason why there is none.
 type modelTry struct {
 	at time.Time
@@ -72,7 +83,7 @@ type waitEnd int
 
 const (
 	waitGoesOn      waitEnd = iota
-	waitNotAllowed          // limits.modelOutage is 0s, or the provider breaks off each answer
+	waitNotAllowed          // limits.modelOutage is 0s, and no wait is left; or the provider breaks off each answer
 	waitTooLong             // limits.modelOutage is reached
 	waitPromiseLong         // the provider named a time beyond limits.wait
 )
@@ -95,14 +106,22 @@ func (f modelFailure) next(l modelWaitLimits) modelTry {
 	if f.brokeOff && f.before.BrokenOff >= maxBrokenOffWaits {
 		return modelTry{end: waitNotAllowed}
 	}
-	if l.outage == 0 {
+	if l.outage == 0 && !f.unsent {
 		if !f.busy || f.before.Waits >= maxBusyWaits {
 			return modelTry{end: waitNotAllowed}
 		}
 		return modelTry{at: f.at.Add(firstModelWait << f.before.Waits)}
 	}
-	left := l.outage - f.at.Sub(f.silentSince())
-	if left <= 0 {
+	return f.withinOutage(backoff, l)
+}
+
+// withinOutage returns the next try of an outage that is waited for: at the latest when it has lasted for too long.
+func (f modelFailure) withinOutage(backoff time.Time, l modelWaitLimits) modelTry {
+	left := l.outageOf(f) - f.at.Sub(f.silentSince())
+	switch {
+	case left <= 0 && l.outage == 0:
+		return modelTry{end: waitNotAllowed}
+	case left <= 0:
 		return modelTry{end: waitTooLong}
 	}
 	if end := f.at.Add(left); end.Before(backoff) {
@@ -216,8 +235,12 @@ func (c *modelCaller) giveUp(m *Model, f modelFailure, why waitEnd, last approva
 		return task.End(task.ReasonModelUnavailable, "Model %s is unavailable: its provider asks to wait until %s, beyond %s (%s): %s. Raise %s%s, or raise the limits at the provider",
 			m.Name, f.until.Format(time.RFC3339), where.Limit("wait"), limits.promise, cause, where.Limit("wait"), fallbacks)
 	}
-	return task.End(task.ReasonModelUnavailable, "Model %s was unavailable for %s (%s), since %s: %s. Raise %s%s, or check %s",
-		m.Name, limits.outage, where.Limit("modelOutage"), clockTime(f.silentSince(), f.at), cause, where.Limit("modelOutage"), fallbacks, f.check)
+	bound := limits.outageOf(f).String()
+	if limits.outageOf(f) == limits.outage {
+		bound += " (" + where.Limit("modelOutage") + ")"
+	}
+	return task.End(task.ReasonModelUnavailable, "Model %s was unavailable for %s, since %s: %s. Raise %s%s, or check %s",
+		m.Name, bound, clockTime(f.silentSince(), f.at), cause, where.Limit("modelOutage"), fallbacks, f.check)
 }
 
 // waitUntil waits for the next try, or until there is something else to do. After it, next decides.

@@ -49,8 +49,11 @@ func TestNextTryOfAModel(t *testing.T) {
 		f.brokeOff = true
 		return f
 	}
-	unsent := silent(outage(9), 10*time.Minute)
-	unsent.unsent = true
+	unsentAt := func(d time.Duration) modelFailure {
+		f := silent(outage(3), d)
+		f.unsent = true
+		return f
+	}
 	limits := modelWaitLimits{outage: 30 * time.Minute, promise: 24 * time.Hour}
 	none := modelWaitLimits{promise: 24 * time.Hour}
 	cases := map[string]struct {
@@ -80,7 +83,11 @@ func TestNextTryOfAModel(t *testing.T) {
 		"for longer each time":                                    {busy(4), none, modelTry{at: at(9 * time.Minute)}},
 		"an answer that breaks off":                               {brokenOff(outage(9), 2), limits, modelTry{at: at(6 * time.Minute)}},
 		"three times":                                             {brokenOff(outage(3), 3), limits, modelTry{end: waitNotAllowed}},
-		"a key costs nothing to read":                             {unsent, limits, modelTry{at: at(10*time.Minute + 30*time.Second)}},
+		"a key costs nothing to read":                             {unsentAt(10 * time.Minute), limits, modelTry{at: at(10*time.Minute + 30*time.Second)}},
+		"and is there in two minutes":                             {unsentAt(100 * time.Second), none, modelTry{at: at(2 * time.Minute)}},
+		"or is not coming":                                        {unsentAt(2 * time.Minute), none, modelTry{end: waitNotAllowed}},
+		"a shorter limit leaves it the two minutes":               {unsentAt(time.Minute), modelWaitLimits{outage: time.Minute}, modelTry{at: at(90 * time.Second)}},
+		"and no more":                                             {unsentAt(2 * time.Minute), modelWaitLimits{outage: time.Minute}, modelTry{end: waitTooLong}},
 		"five times":                                              {busy(5), none, modelTry{end: waitNotAllowed}},
 	}
 	for name, tc := range cases {
@@ -98,6 +105,7 @@ var (
 	loading   = fails(&model.UnavailableError{Status: 503, Message: "Loading model"})
 	broken    = fails(&model.IncompleteError{})
 	aborted   = fails(&model.BrokenOffError{Reason: "abort"})
+	noKey     = fails(&model.NoCredentialError{Message: "no key"})
 	exhausted = fails(&model.RateLimitedError{Message: "slow down"})
 )
 
@@ -284,6 +292,19 @@ func TestAWaitForAModelEnds(t *testing.T) {
 			task.Limits{ModelOutageSeconds: seconds(0)},
 			0,
 			"Model m: the model endpoint is unavailable: connection refused; if this does not pass, check the Model's endpoint", nil,
+		},
+		"which wait for a key for two minutes": {
+			repeat(99, noKey),
+			task.Limits{ModelOutageSeconds: seconds(0)},
+			2 * time.Minute,
+			"Model m: the model's credential cannot be read: no key; set spec.apiKeySecretRef of Model m", nil,
+		},
+		"a short limit too": {
+			repeat(99, noKey),
+			task.Limits{ModelOutageSeconds: seconds(10)},
+			2 * time.Minute,
+			"Model m was unavailable for 2m0s, since 00:00:00 UTC: the model's credential cannot be read: no key. Raise limits.modelOutage, add spec.fallbacks to Model m, or check its endpoint",
+			&task.ModelWait{Model: "m", Since: "2000-01-01T00:00:00Z"},
 		},
 		"which wait for an overload for a while": {
 			repeat(99, exhausted),

@@ -4,13 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -27,7 +24,7 @@ type Options struct {
 	// belongs to the Run.
 	Durable bool
 	Now     func() time.Time
-	// PID is the process that the lock names to others; 0: none, because they do not see it.
+	// PID is the process that the lock names to others, with its host; 0: none, because they do not see it.
 	PID int
 	// LowSpace is called once, when the disk was full and the reserved space had to
 	// be released to go on. It may be nil.
@@ -37,7 +34,7 @@ type Options struct {
 // A Dir is a journal on disk, held by a lock for as long as it is open.
 type Dir struct {
 	opts     Options
-	lock     *os.File
+	lock     *dirLock
 	earlier  []segment
 	restarts int
 
@@ -65,37 +62,6 @@ func Open(o Options) (*Dir, error) {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
-}
-
-// lockDir locks a directory against other runners and leaves pid for them; the kernel frees the
-// lock with the process.
-func lockDir(dir string, pid int) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("opening the lock of the state directory: %w", err)
-	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, errors.Join(&LockedError{Dir: dir, PID: holder(f)}, f.Close())
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("locking the state directory: %w", err), f.Close())
-	}
-	if err := f.Truncate(0); err == nil && pid != 0 {
-		_, _ = fmt.Fprintln(f, pid) // without it a message says less
-	}
-	return f, nil
-}
-
-// holder returns the process that a lock names; 0: none.
-func holder(lock io.Reader) int {
-	const longest = 20
-	text, _ := io.ReadAll(io.LimitReader(lock, longest)) // what was read is no number, or the whole
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		return 0
-	}
-	return max(pid, 0)
 }
 
 // takeOver finds what is there and opens this attempt's own file, behind it.
@@ -218,7 +184,7 @@ func (d *Dir) Close() error {
 	if d.file != nil {
 		err = d.file.Close()
 	}
-	return errors.Join(err, d.lock.Close())
+	return errors.Join(err, d.lock.release())
 }
 
 // syncDir makes new file names survive a crash of the node.

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -162,6 +163,10 @@ func TestOpenRefuses(t *testing.T) {
 }
 
 func TestALockNamesTheProcessThatHoldsIt(t *testing.T) {
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, pid := range []int{4711, 1, 0} { // each shorter than the one before
 		t.Run(strconv.Itoa(pid), func(t *testing.T) {
 			dir := t.TempDir()
@@ -170,12 +175,55 @@ func TestALockNamesTheProcessThatHoldsIt(t *testing.T) {
 			say(t, before)
 			o := options(dir, 1)
 			o.PID = pid
-			open(t, o)
-			_, err := Open(options(dir, 2))
-			if locked, ok := errors.AsType[*LockedError](err); !ok || locked.PID != pid {
-				t.Errorf("Open() = %#v", err)
+			held := open(t, o)
+			want := LockedError{Dir: dir, Own: true, PID: pid, Host: host}
+			if pid == 0 {
+				want.Host = ""
 			}
+			isLocked(t, want)
+			if err := held.Close(); err != nil {
+				t.Fatal(err)
+			}
+			say(t, options(dir, 1))
 		})
+	}
+}
+
+// Two containers on one volume have processes with the same ids: only this process knows which locks are its own.
+func TestALockOfAnotherContainerIsNotThatOfThisProcess(t *testing.T) {
+	cases := map[string]LockedError{
+		fmt.Sprintf("%d web-1\n", os.Getpid()): {PID: os.Getpid(), Host: "web-1"},
+		"4711\n":                               {PID: 4711},
+		"":                                     {},
+		"no number":                            {},
+		"-1 web-1\n":                           {},
+	}
+	for text, want := range cases {
+		t.Run(text, func(t *testing.T) {
+			want.Dir = t.TempDir()
+			say(t, options(want.Dir, 1)) // it was locked here, and is not any more
+			f, err := os.OpenFile(filepath.Join(want.Dir, "lock"), os.O_RDWR|os.O_TRUNC, 0o600)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			if _, err := f.WriteString(text); err != nil {
+				t.Fatal(err)
+			}
+			if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+				t.Fatal(err)
+			}
+			isLocked(t, want)
+		})
+	}
+}
+
+// isLocked fails the test if a directory is not locked in this way.
+func isLocked(t *testing.T, want LockedError) {
+	t.Helper()
+	_, err := Open(options(want.Dir, 2))
+	if locked, ok := errors.AsType[*LockedError](err); !ok || *locked != want {
+		t.Errorf("Open() = %#v, want %#v", err, want)
 	}
 }
 

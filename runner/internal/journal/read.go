@@ -165,11 +165,15 @@ func (e *ForeignError) Error() string {
 	return fmt.Sprintf("the state directory belongs to the Run with UID %q, not %q", e.RunUID, e.Want)
 }
 
-// A LockedError means that another process is writing this journal.
+// A LockedError means that another runner is writing this journal.
 type LockedError struct {
 	Dir string
-	// PID is the id of the other process; 0: not known.
+	// Own reports that the other runner is in this process.
+	Own bool
+	// PID is the id of the other process; 0: not known. In another container it may be the id of a process here, too.
 	PID int
+	// Host is where the other process is; empty: not known.
+	Host string
 }
 
 func (e *LockedError) Error() string {

@@ -49,8 +49,8 @@ func CheckSources(t *testing.T, row string, sources []string, date string) {
 			t.Errorf("%s: the source %q is no https address", row, s)
 		}
 	}
-	if read, err := time.Parse(time.DateOnly, date); err != nil || read.After(time.Now()) {
-		t.Errorf("%s: the date %q is none of a day before today", row, date)
+	if _, err := time.Parse(time.DateOnly, date); err != nil {
+		t.Errorf("%s: %q is no date, such as 2026-11-28", row, date)
 	}
 }
 

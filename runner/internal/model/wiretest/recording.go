@@ -47,7 +47,7 @@ func (r Recording) Served(body io.Reader) RoundTrip {
 // maxCuts bounds at how many places an answer is cut.
 const maxCuts = 100
 
-// stride is the distance between the cuts of an answer, with at most maxCuts of them; one byte if DECKHAND_EVERY_BYTE
+// Stride is the distance between the cuts of an answer, with at most maxCuts of them; one byte if DECKHAND_EVERY_BYTE
 // is set, which takes many minutes.
 func (r Recording) Stride() int {
 	if os.Getenv("DECKHAND_EVERY_BYTE") != "" {

@@ -58,7 +58,7 @@ func worker(a task.Agent, name string, d tool.Delegation) (tool.Tool, error) {
 		return tool.Typed(spec, func(ctx context.Context, call tool.Call, in promptIn) (tool.Result, error) {
 			d := d
 			d.Prompt, d.Input = in.Prompt, call.Args
-			return hand(ctx, call, d)
+			return delegate(ctx, call, d)
 		}), nil
 	}
 	if err := checkInput(a.InputSchema); err != nil {
@@ -73,7 +73,7 @@ func worker(a task.Agent, name string, d tool.Delegation) (tool.Tool, error) {
 		d := d
 		d.Input = schema.Fill(a.InputSchema, in)
 		d.Prompt = prompt(d.Input)
-		return hand(ctx, call, d)
+		return delegate(ctx, call, d)
 	})
 	made.Canonicalize = fill
 	return made, nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/internal/shared/policy"
 	"github.com/deckhand-dev/deckhand/internal/shared/schema"
 	"github.com/deckhand-dev/deckhand/runner/internal/toolbox"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -115,6 +116,7 @@ func TestTaskTakesTheInputOfAnAgent(t *testing.T) {
 		{Name: "writer"},
 	})
 	alone := Task(task.Agent{Name: "self", InputSchema: json.RawMessage(typed)}, nil)
+	ownFilled := Task(task.Agent{Name: "self", InputSchema: json.RawMessage(defaulted)}, nil)
 	to := func(agent, input string) *tool.Delegation {
 		d := tool.Delegation{Call: "s1c2", Agent: agent, Prompt: "Fix it"}
 		if input != "" {
@@ -136,7 +138,10 @@ func TestTaskTakesTheInputOfAnAgent(t *testing.T) {
 		"no prompt beside it":          {declared, `{"prompt":"Fix it","agent":"closed"}`, to("closed", `{"lines":3}`), "Done."},
 		"its own kind":                 {alone, `{"prompt":"Fix it","input":{"file":"a.go"}}`, to("", `{"file":"a.go","prompt":"Fix it"}`), "Done."},
 		"its own kind, without input":  {declared, `{"prompt":"Fix it"}`, to("", ""), "Done."},
+		"its own kind, empty input":    {declared, `{"prompt":"Fix it","input":{}}`, to("", ""), "Done."},
+		"its own kind, a default":      {ownFilled, `{"prompt":"Fix it"}`, to("", `{"lines":3,"prompt":"Fix it"}`), "Done."},
 		"an agent without a schema":    {declared, `{"prompt":"Fix it","agent":"writer"}`, to("writer", ""), "Done."},
+		"an empty input":               {declared, `{"prompt":"Fix it","agent":"writer","input":{}}`, to("writer", ""), "Done."},
 		"no input":                     {declared, `{"prompt":"Fix it","agent":"fixer"}`, nil, "Error: The input of the agent fixer does not fit: `file` is missing; there are: file (required), lines, prompt." + advice},
 		"another type":                 {declared, `{"prompt":"Fix it","agent":"fixer","input":{"file":1}}`, nil, "Error: The input of the agent fixer does not fit: `file` must be a string; got an integer." + advice},
 		"its own kind, another type":   {alone, `{"prompt":"Fix it","input":{"file":1}}`, nil, "Error: The input of the agent self does not fit: `file` must be a string; got an integer." + advice},
@@ -164,6 +169,40 @@ func TestTaskTakesTheInputOfAnAgent(t *testing.T) {
 		if !strings.Contains(declared.Description, words) {
 			t.Errorf("there is no %q in the description:\n%s", words, declared.Description)
 		}
+	}
+}
+
+// Rules see the defaults of the agent that a call of Task names, as they see those of an agent with a tool of its own.
+func TestTaskShowsPoliciesTheWholeInput(t *testing.T) {
+	const target = `{"type":"object","properties":{"env":{"type":"string","default":"prod"},"prompt":{"type":"string","default":"-"}}}`
+	deployer := task.Agent{Name: "deployer", InputSchema: json.RawMessage(target)}
+	made := Task(deployer, []task.Agent{deployer, {Name: "fixer", InputSchema: json.RawMessage(typed)}, {Name: "writer"}})
+	rule := policy.Rule{Name: "prod", When: `has(args.input) && has(args.input.env) && args.input.env == "prod"`, Answer: policy.Deny, Reason: "no"}
+	rules, err := policy.Compile([]policy.Rule{rule}, policy.ToolKinds{NameTask: policy.Plain})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct{ args, want, rule string }{
+		"a default":                 {`{"prompt":"x","agent":"deployer"}`, `{"agent":"deployer","input":{"env":"prod"},"prompt":"x"}`, "prod"},
+		"an input without it":       {`{"prompt":"x","agent":"deployer","input":{}}`, `{"agent":"deployer","input":{"env":"prod"},"prompt":"x"}`, "prod"},
+		"the default of its own":    {`{"prompt":"x"}`, `{"input":{"env":"prod"},"prompt":"x"}`, "prod"},
+		"another value":             {`{"prompt":"x","agent":"deployer","input":{"env":"test"}}`, `{"prompt":"x","agent":"deployer","input":{"env":"test"}}`, ""},
+		"a prompt in the input":     {`{"prompt":"x","agent":"deployer","input":{"prompt":"y"}}`, `{"agent":"deployer","input":{"env":"prod","prompt":"y"},"prompt":"x"}`, "prod"},
+		"an input that is missing":  {`{"prompt":"x","agent":"fixer"}`, `{"prompt":"x","agent":"fixer"}`, ""},
+		"an agent without a schema": {`{"prompt":"x","agent":"writer"}`, `{"prompt":"x","agent":"writer"}`, ""},
+		"no agent":                  {`{"prompt":"x","agent":"nobody"}`, `{"prompt":"x","agent":"nobody"}`, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, refused := made.CanonicalArgs(t.Context(), json.RawMessage(tc.args))
+			again, _ := made.CanonicalArgs(t.Context(), got)
+			if refused != nil || string(got) != tc.want || string(again) != tc.want {
+				t.Errorf("the arguments are\n%s, then\n%s, want\n%s (%v)", got, again, tc.want, refused)
+			}
+			if decided := rules.Decide(t.Context(), policy.Call{Tool: NameTask, Args: got}); decided.Rule != tc.rule {
+				t.Errorf("decided by rule %q, want %q", decided.Rule, tc.rule)
+			}
+		})
 	}
 }
 

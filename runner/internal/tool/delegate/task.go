@@ -1,6 +1,7 @@
 package delegate
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -69,13 +70,15 @@ func Task(own task.Agent, others []task.Agent) tool.Tool {
 
 // taskOf makes a tool with the arguments In.
 func taskOf[In any](spec tool.Spec, d delegator) tool.Tool {
-	return tool.Typed(spec, func(ctx context.Context, call tool.Call, _ In) (tool.Result, error) {
+	made := tool.Typed(spec, func(ctx context.Context, call tool.Call, _ In) (tool.Result, error) {
 		var in taskIn
 		if err := json.Unmarshal(call.Args, &in); err != nil {
 			return tool.Result{}, fmt.Errorf("reading arguments that fit their schema: %w", err)
 		}
-		return d.hand(ctx, call, in)
+		return d.call(ctx, call, in)
 	})
+	made.Canonicalize = d.canonical
+	return made
 }
 
 // hasInput reports whether an agent declares an input.
@@ -87,35 +90,76 @@ type delegator struct {
 	others []task.Agent
 }
 
-// hand has the agent of a call do its work.
-func (t delegator) hand(ctx context.Context, call tool.Call, in taskIn) (tool.Result, error) {
-	agent := t.own
-	if in.Agent != "" {
-		i := slices.IndexFunc(t.others, func(a task.Agent) bool { return a.Name == in.Agent })
-		if i < 0 {
-			return unknown(in.Agent, t.others), nil
+// agent returns the agent of a name, and whether there is one; the empty name is its own.
+func (d delegator) agent(name string) (task.Agent, bool) {
+	if name == "" {
+		return d.own, true
+	}
+	i := slices.IndexFunc(d.others, func(a task.Agent) bool { return a.Name == name })
+	if i < 0 {
+		return task.Agent{}, false
+	}
+	return d.others[i], true
+}
+
+// canonical fills the input with the defaults of its schema: policies and approvers see all values that the agent is
+// given, and the prompt once. Arguments that do not fit are left for the call, which says what is wrong.
+func (d delegator) canonical(_ context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
+	var in taskIn
+	var all object
+	if json.Unmarshal(args, &in) != nil || json.Unmarshal(args, &all) != nil {
+		return args, nil
+	}
+	agent, known := d.agent(in.Agent)
+	if !known || !hasInput(agent) {
+		return args, nil
+	}
+	values, err := input(agent.InputSchema, in)
+	if _, given := in.Input["prompt"]; !given {
+		delete(values, "prompt")
+	}
+	if err != nil || maps.EqualFunc(values, in.Input, equal) {
+		return args, nil
+	}
+	all["input"], _ = json.Marshal(values) // JSON already: cannot fail
+	filled, err := json.Marshal(all)
+	if err != nil {
+		return args, nil
+	}
+	return filled, nil
+}
+
+// call has the agent of a call do its work.
+func (d delegator) call(ctx context.Context, call tool.Call, in taskIn) (tool.Result, error) {
+	agent, known := d.agent(in.Agent)
+	if !known {
+		return unknown(in.Agent, d.others), nil
+	}
+	asked := tool.Delegation{Agent: in.Agent, Prompt: in.Prompt}
+	if !hasInput(agent) {
+		if len(in.Input) > 0 {
+			return tool.Fail(fmt.Sprintf("The agent %s takes no input.", agent.Name),
+				"Leave input out, and write all that the agent needs into prompt."), nil
 		}
-		agent = t.others[i]
+		return delegate(ctx, call, asked)
 	}
-	d := tool.Delegation{Agent: in.Agent, Prompt: in.Prompt}
-	switch {
-	case in.Input != nil && !hasInput(agent):
-		return tool.Fail(fmt.Sprintf("The agent %s takes no input.", agent.Name),
-			"Leave input out, and write all that the agent needs into prompt."), nil
-	case in.Input == nil && (in.Agent == "" || !hasInput(agent)):
-		return hand(ctx, call, d) // its own kind may need no more than the prompt
+	values, err := input(agent.InputSchema, in)
+	if err != nil && len(in.Input) == 0 && in.Agent == "" {
+		return delegate(ctx, call, asked) // its own kind may need no more than the prompt
 	}
-	var err error
-	if d.Input, err = input(agent.InputSchema, in); err != nil {
+	if err != nil {
 		return tool.Fail(fmt.Sprintf("The input of the agent %s does not fit: %s.", agent.Name, strings.TrimSuffix(err.Error(), ".")),
 			"Write the input that the description of this tool names."), nil
 	}
-	return hand(ctx, call, d)
+	if asked.Input, err = json.Marshal(values); err != nil {
+		return tool.Result{}, fmt.Errorf("writing the input: %w", err)
+	}
+	return delegate(ctx, call, asked)
 }
 
 // input returns the values of a call with the defaults of a schema, and with the prompt if the
 // schema allows one. The error says which value is missing or wrong.
-func input(of json.RawMessage, in taskIn) (json.RawMessage, error) {
+func input(of json.RawMessage, in taskIn) (object, error) {
 	values := object{}
 	maps.Copy(values, in.Input)
 	if _, given := values["prompt"]; !given && allowsPrompt(of) {
@@ -126,8 +170,17 @@ func input(of json.RawMessage, in taskIn) (json.RawMessage, error) {
 		return nil, fmt.Errorf("writing the input: %w", err)
 	}
 	raw = schema.Fill(of, raw)
-	return raw, schema.Validate(of, raw) //nolint:wrapcheck // the model reads it as it is
+	if err := schema.Validate(of, raw); err != nil {
+		return nil, err //nolint:wrapcheck // the model reads it as it is
+	}
+	var filled object
+	if err := json.Unmarshal(raw, &filled); err != nil {
+		return nil, fmt.Errorf("reading the filled input: %w", err)
+	}
+	return filled, nil
 }
+
+func equal(a, b json.RawMessage) bool { return bytes.Equal(a, b) }
 
 // allowsPrompt reports whether a schema declares a prompt, or allows what it does not declare.
 func allowsPrompt(raw json.RawMessage) bool {
@@ -182,8 +235,8 @@ func unknown(name string, agents []task.Agent) tool.Result {
 		"There are: "+strings.Join(names, ", ")+".", "Leave agent out to hand it to a fresh session of your own kind.")
 }
 
-// hand delegates to a session and waits for the result.
-func hand(ctx context.Context, call tool.Call, d tool.Delegation) (tool.Result, error) {
+// delegate delegates to a session and waits for the result.
+func delegate(ctx context.Context, call tool.Call, d tool.Delegation) (tool.Result, error) {
 	if strings.TrimSpace(d.Prompt) == "" {
 		return tool.Fail("The prompt is empty.", "Write the whole task into it: the other session knows nothing else."), nil
 	}
