@@ -85,7 +85,7 @@ func (a *Account) SpentWith(more step.Usage) bool {
 	return a.reached(more, func(l task.Limits) task.Limits { return task.Limits{Tokens: l.Tokens, CostMicroUSD: l.CostMicroUSD} }) != nil
 }
 
-// reached returns the first limit that is used up when more usage is added, of those that only keeps.
+// reached returns the first limit that is used up when more usage is added, of the limits that only keeps.
 func (a *Account) reached(more step.Usage, only func(task.Limits) task.Limits) *Limit {
 	a.mu.Lock()
 	defer a.mu.Unlock()
