@@ -53,7 +53,7 @@ func newPlace(run string) (place, error) {
 	return filled, nil
 }
 
-// taken says that a Run has the place already. Nobody is told to remove the journal of a Run that works.
+// taken says that a Run has the place already. The journal of a Run that works must stay.
 func (p place) taken(run string) error {
 	if isLocked(filepath.Join(p.journal(), "lock")) {
 		return exit.Usagef("the local Run %s is at work, and its journal is in %s: wait for its end, or choose another --name", run, p.state)
