@@ -29,7 +29,7 @@ func taskInput(in Input) podtask.Input {
 	return out
 }
 
-// toJSON encodes a value of a type that always has a JSON form.
+// ToJSON encodes a value of a type that always has a JSON form.
 func ToJSON(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {
