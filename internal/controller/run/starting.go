@@ -39,19 +39,18 @@ func runnerRuns(pod *corev1.Pod) bool {
 	return container != nil && container.State.Running != nil
 }
 
-// runnerStarting waits for the first report.
+// runnerStarting waits for the first report, beyond limits.pending too: a runner that lacks its Secret ends soon, and
+// any other may be at work although its reports do not arrive.
 func runnerStarting(s state) plan {
 	reason, message := startMessage(s)
 	wake := earlier(overrunIn(s), pauseRetryIn(s, runnerpod.SignalsIn(s.pod())))
-	switch {
+	switch left := pendingLeft(s); {
 	case wantsPause(s):
 		reason, message = v1alpha1.ReasonStarting, pausingMessage
-	case reason == v1alpha1.ReasonSecretMissing: // the runner waits for the Secret again before it reports
-		p := waitingBounded(s, reason, message)
-		if p.settles() {
-			return p
-		}
-		wake = earlier(wake, p.wake)
+	case left > 0 && reason == v1alpha1.ReasonSecretMissing: // its message has this time
+		wake = earlier(wake, left)
+	default:
+		message = runstatus.TrimDeadline(message)
 	}
 	return runnerSilent(s, waiting(reason, message, wake))
 }
@@ -119,13 +118,13 @@ func startStage(pod *corev1.Pod) string {
 	return fmt.Sprintf("pod %s, which the kubelet of its cluster node has not started", pod.Name)
 }
 
-// runnerSilent adds to the message of a runner that works without reporting why that may be.
+// runnerSilent replaces reason and message for a runner that works without reporting: it lacks no Secret by then.
 func runnerSilent(s state, p plan) plan {
 	if left := startedAt(s).Add(silentGrace).Sub(s.now); left > 0 {
 		p.wake = earlier(p.wake, left)
 		return p
 	}
-	p.message = fmt.Sprintf("The runner has not written a status since its pod started, more than %s ago. Its log says why: kubectl logs %s -c %s -n %s. "+
+	p.reason, p.message = v1alpha1.ReasonStarting, fmt.Sprintf("The runner has not written a status since its pod started, more than %s ago. Its log says why: kubectl logs %s -c %s -n %s. "+
 		"Usually its requests to the API server are refused (look at the RoleBindings of ServiceAccount %s) or do not arrive (look at the NetworkPolicies)",
 		silentGrace, s.pod().Name, runnerpod.RunnerContainer, s.run.Namespace, v1alpha1.RunnerServiceAccount)
 	return p

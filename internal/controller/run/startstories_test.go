@@ -24,6 +24,11 @@ func lackedSecret(n int, seconds int64) func(*corev1.ContainerStateTerminated) {
 	}
 }
 
+// pendingOf gives a Run its limits.pending.
+func pendingOf(d v1alpha1.Duration) func(*v1alpha1.Run) {
+	return func(r *v1alpha1.Run) { r.Spec.Limits = &v1alpha1.Limits{Pending: &d} }
+}
+
 // lackedRules is what the operator says of the first ConfigMap of an Agent, which does not exist.
 var lackedRules = configMapMissing("team-a", runnerpod.RequiredConfigMap{Name: "rules", Field: "spec.workspace.files of the Agent"})
 
@@ -116,14 +121,36 @@ var startStories = map[string]story{
 	},
 	"secret-never": {
 		title: "a Secret that never comes ends the Run after limits.pending",
-		run: func(r *v1alpha1.Run) {
-			pending := v1alpha1.Duration("3m")
-			r.Spec.Limits = &v1alpha1.Limits{Pending: &pending}
-		},
+		run:   pendingOf("3m"),
 		beats: []beat{
 			at(1*second, "x-1 runs", starts(1)),
 			at(61*second, "x-1 exits 78", exits(1, 78, says(1, task.Result{Reason: task.ReasonSecretMissing, Message: "Secret sonnet has no key api-key in namespace team-a"}))),
 			at(170*second, "x-2 runs", starts(2)),
+			at(185*second, "x-2 exits 78", exits(2, 78, lackedSecret(2, 15))),
+		},
+	},
+	"secret-added-and-silent": {
+		title: "a runner that has its Secret and whose reports do not arrive works beyond limits.pending",
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(16*second, "x-1 exits 78", exits(1, 78, lackedSecret(1, 15))),
+			at(2*minute, "the Secret exists, and x-2 runs", starts(2)),
+			at(11*minute, "limits.pending has passed", func(*cluster) {}),
+			at(12*minute, "the API server takes its report", reports(2)),
+			at(12*minute+1*second, "the runner commits", reports(2, commits("Finished", ""))),
+			at(12*minute+2*second, "x-2 exits 0", exits(2, 0)),
+		},
+	},
+	"secret-added-just-in-time": {
+		title: "a runner that starts right before limits.pending ends may find its Secret",
+		run:   pendingOf("3m"),
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(61*second, "x-1 exits 78", exits(1, 78, lackedSecret(1, 15))),
+			at(178*second, "the Secret exists, and x-2 runs", starts(2)),
+			at(182*second, "the runner reports", reports(2)),
+			at(190*second, "the runner commits", reports(2, commits("Finished", ""))),
+			at(191*second, "x-2 exits 0", exits(2, 0)),
 		},
 	},
 	"secret-never-while-pulling": {
