@@ -68,7 +68,7 @@ type Limits struct {
 	// it may wait, while none of its child Runs is active, for a quota or a permission to
 	// create the next. Reason when reached: PendingTimeout. A quota that refuses the child Run
 	// of an agent for so long is reported to the agent as the result of its call. An image that
-	// cannot be pulled ends the Run after at most 5m, reason ImagePullFailed. Default 10m.
+	// cannot be pulled ends the Run after 5m, reason ImagePullFailed. Default 10m.
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,7}(h|m|s))+$') || duration(self) >= duration('1s')",message="must be at least 1s: write 10m, or remove it"
 	// +optional
 	Pending *Duration `json:"pending,omitempty"`

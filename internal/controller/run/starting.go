@@ -286,6 +286,8 @@ func pullSecretsOf(s state) string {
 	return fmt.Sprintf("; the pull Secrets %s must exist in namespace %s", strings.Join(names, ", "), s.run.Namespace)
 }
 
+// pulling ends a Run whose image cannot be pulled for so long that the image must be wrong. Before that, only
+// limits.pending ends it, with another reason: the time may have passed until there was a cluster node.
 func pulling(s state, container *corev1.ContainerStatus, why string) plan {
 	why += pullSecretsOf(s)
 	message := fmt.Sprintf("Image %q cannot be pulled yet (%s)", container.Image, why)
@@ -296,13 +298,13 @@ func pulling(s state, container *corev1.ContainerStatus, why string) plan {
 	if pending := s.pendingSince(); pending.After(since) {
 		since = pending // it was paused
 	}
-	until, grace, limit, within := since.Add(pullGrace), pullGrace, fmt.Sprintf("%s for pulling an image", pullGrace), pullGrace.String()
-	if pending := s.limits().pending; s.pendingSince().Add(pending).Before(until) {
-		until, grace, limit, within = s.pendingSince().Add(pending), pending, "limits.pending", fmt.Sprintf("the %s of limits.pending", pending)
+	until := since.Add(pullGrace)
+	if s.pendingSince().Add(s.limits().pending).Before(until) { // too early to say that the image is wrong
+		return waitingBounded(s, v1alpha1.ReasonImagePulling, fmt.Sprintf("Image %q (%s) cannot be pulled yet, tried since %s (%s)", container.Image, imageField(container.Name), since.UTC().Format("15:04:05 UTC"), why))
 	}
 	left := until.Sub(s.now)
 	if left <= 0 {
-		return failure(v1alpha1.ReasonImagePullFailed, fmt.Sprintf("Image %q could not be pulled within %s (%s). Correct %s, or add imagePullSecrets to spec.podTemplate of the Agent", container.Image, within, why, imageField(container.Name)))
+		return failure(v1alpha1.ReasonImagePullFailed, fmt.Sprintf("Image %q could not be pulled within %s (%s). Correct %s, or add imagePullSecrets to spec.podTemplate of the Agent", container.Image, pullGrace, why, imageField(container.Name)))
 	}
-	return waiting(v1alpha1.ReasonImagePulling, runstatus.WithDeadline(message, until, grace, limit), left)
+	return waiting(v1alpha1.ReasonImagePulling, runstatus.WithDeadline(message, until, pullGrace, fmt.Sprintf("%s for pulling an image", pullGrace)), left)
 }

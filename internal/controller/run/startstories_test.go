@@ -236,6 +236,21 @@ var startStories = map[string]story{
 			at(20*second, "x-1 still cannot", waits(1, "ImagePullBackOff", "Back-off pulling image")),
 		},
 	},
+	"slow-node-and-registry": {
+		title: "a Run whose node came late and whose image was not pulled by limits.pending ends with both",
+		beats: []beat{
+			at(1*second, "no node takes x-1", isUnschedulable(1)),
+			at(9*minute+50*second, "a new node takes it", isPlaced(1)),
+			at(9*minute+55*second, "x-1 cannot pull its image", waits(1, "ErrImagePull", "i/o timeout")),
+		},
+	},
+	"image-typo-and-short-pending": {
+		title: "an image that cannot be pulled ends a Run with a short limits.pending at that time",
+		run:   pendingOf("3m"),
+		beats: []beat{
+			at(1*second, "x-1 cannot pull its image", waits(1, "ErrImagePull", "not found")),
+		},
+	},
 	"image-name": {
 		title: "an image that is no name ends the Run at once",
 		beats: []beat{
