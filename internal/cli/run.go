@@ -43,7 +43,7 @@ func newRun(f *Factory) *cobra.Command {
 			"  kubectl deckhand run --local -f agent.yaml -C ~/project -p 'Fix the tests.' --model-key OPENAI_API_KEY",
 		Args: runflags.Arguments,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := o.SetArguments(args, o.from != ""); err != nil {
+			if err := o.SetArguments(args, o.from != "", "kubectl deckhand run AGENT TEXT"); err != nil {
 				return err
 			}
 			if err := errors.Join(o.CheckValues(), terminal.CheckColor(o.logs.window.Color)); err != nil {

@@ -32,7 +32,7 @@ func newCommand(s *terminal.Streams, version string) *cobra.Command {
 		Args:          runflags.Arguments,
 		RunE: func(c *cobra.Command, args []string) error {
 			const byFlag = false // only -f names what runs
-			if err := r.Description.SetArguments(args, byFlag); err != nil {
+			if err := r.Description.SetArguments(args, byFlag, c.CommandPath()+" -f FILE TEXT"); err != nil {
 				return err
 			}
 			if err := errors.Join(r.Description.CheckValues(), terminal.CheckColor(r.Shown.Color)); err != nil {

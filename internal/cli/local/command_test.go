@@ -18,6 +18,7 @@ func TestTheProgramExplainsItself(t *testing.T) {
 		"an unknown flag":      {[]string{"--endpont", "x"}, exit.Usage, "did you mean --endpoint?"},
 		"a value that is none": {[]string{"--steps", "x"}, exit.Usage, "--steps x: write a whole number"},
 		"a color":              {[]string{"-f", "x", "--color", "red"}, exit.Usage, "use auto, always or never"},
+		"a text alone":         {[]string{"Fix it"}, exit.Usage, "as in deckhand-local -f FILE TEXT"},
 		"three words":          {[]string{"-f", "x", "worker", "do", "it"}, exit.Usage, "Write the text in quotes"},
 		"no such file":         {[]string{"-f", "none.yaml", "-C", t.TempDir()}, exit.Error, "name a file, a directory, or - for standard input"},
 	} {

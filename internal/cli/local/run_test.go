@@ -26,12 +26,16 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
 )
 
+// builtDir has the program of runnerLocal; empty: no test needed it.
+var builtDir string
+
 // runnerLocal builds runner-local once for all tests, as it is released.
 var runnerLocal = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "runner-local")
 	if err != nil {
 		return "", err
 	}
+	builtDir = dir
 	path := filepath.Join(dir, "runner-local")
 	build := exec.Command("go", "build", "-trimpath", "-o", path, "github.com/deckhand-dev/deckhand/cmd/runner-local")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -43,9 +47,7 @@ var runnerLocal = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if path, err := runnerLocal(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(path))
-	}
+	_ = os.RemoveAll(builtDir) // of a test
 	os.Exit(code)
 }
 

@@ -141,8 +141,8 @@ func (o *Description) Overwrite(ctx context.Context, s *terminal.Streams, run *v
 const ImageUsage = "An image or PDF below /workspace that the agent is shown %s, such as docs/chart.png; repeat it for more"
 
 // SetArguments sets what runs, and the prompt. No Agent has a blank in its name, so that a text alone
-// is a prompt for what a flag names: -f, or another one.
-func (o *Description) SetArguments(args []string, byAnotherFlag bool) error {
+// is a prompt for what a flag names: -f, or another one. The usage shows how an Agent is named beside a text.
+func (o *Description) SetArguments(args []string, byAnotherFlag bool, usage string) error {
 	named := byAnotherFlag || len(o.Files) > 0
 	switch {
 	case len(args) == 0:
@@ -151,7 +151,7 @@ func (o *Description) SetArguments(args []string, byAnotherFlag bool) error {
 		o.Target = args[0]
 		return nil
 	case len(args) == 1 && !named:
-		return exit.Usagef("%q is a text: name the Agent before it, as in kubectl deckhand run AGENT TEXT", args[0])
+		return exit.Usagef("%q is a text: name its Agent too, as in %s", args[0], usage)
 	case o.Prompt != "":
 		return exit.Usagef("the prompt is given twice, as TEXT and with -p: leave out one of them")
 	case len(args) == 2:

@@ -184,8 +184,9 @@ func (p *Policies) restore(ctx context.Context, had, want *networkingv1.NetworkP
 	return nil
 }
 
-// toServers returns the rule for the API server. It is an error if the cluster does not say where the API
-// server is, and never did: no policy is created then, because it would have to open ports to all addresses.
+// toServers returns the rule for the API server. It is an error if the EndpointSlice of the API server cannot
+// be read, and never could: no policy is created then. If the EndpointSlice has no addresses, the usual ports are
+// open to all addresses except link-local and metadata addresses.
 func (p *Policies) toServers(ctx context.Context) (networkingv1.NetworkPolicyEgressRule, error) {
 	if p.servers == PeersPorts {
 		return toAnyServer(), nil
@@ -209,7 +210,7 @@ func (p *Policies) toServers(ctx context.Context) (networkingv1.NetworkPolicyEgr
 	case last != nil:
 		found.addresses = last.addresses // an API server that ends removes its own
 	default:
-		p.log.Info("EndpointSlice kubernetes in namespace default has no addresses of the API server: policies allow its usual ports of all addresses but those of nodes and clouds")
+		p.log.Info("EndpointSlice kubernetes in namespace default has no addresses of the API server: policies allow its usual ports of all addresses except link-local and metadata addresses. A network plugin that matches no cluster node by address, such as Cilium, needs networkPolicies.apiServer: Ports")
 	}
 	p.known.Store(found)
 	return toServers(found.addresses), nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -17,20 +18,18 @@ func lookupService(ctx context.Context, host string) ([]string, error) {
 }
 
 // absolute returns the absolute name of a Service whose name ends with .svc. With a relative name, a pod first looks up
-// Services in its own namespace, and in a namespace called svc. The kubelet writes the domain of the cluster as search
-// domain svc.DOMAIN; in a namespace called svc it writes svc.svc.DOMAIN, too.
+// Services in its own namespace, and in a namespace called svc. The kubelet writes DOMAIN of the cluster and svc.DOMAIN as
+// search domains; in a namespace called svc it writes svc.svc.DOMAIN, too. Others are of the cluster node.
 func absolute(host, resolvConf string) string {
 	service, is := strings.CutSuffix(host, ".svc")
-	var suffix string
-	for _, domain := range searched(resolvConf) {
-		if strings.HasPrefix(domain, "svc.") && (suffix == "" || len(domain) < len(suffix)) {
-			suffix = domain
+	domains := searched(resolvConf)
+	for _, domain := range domains {
+		cluster, isServices := strings.CutPrefix(domain, "svc.")
+		if is && isServices && slices.Contains(domains, cluster) && !strings.HasPrefix(cluster, "svc.") {
+			return service + ".svc." + strings.TrimSuffix(cluster, ".") + "."
 		}
 	}
-	if !is || suffix == "" {
-		return host
-	}
-	return service + "." + strings.TrimSuffix(suffix, ".") + "."
+	return host
 }
 
 // searched are the search domains of a resolv.conf.
