@@ -80,7 +80,7 @@ func elsewhere(root *schema.Structural, name string) []string {
 	walk = func(path string, s *schema.Structural) {
 		for _, n := range sortedKeys(s.Properties) {
 			property, at := s.Properties[n], join(path, n)
-			if n == name {
+			if n == name && replacedBy(&property) == "" {
 				out = append(out, at)
 			}
 			walk(at, &property)
@@ -92,6 +92,20 @@ func elsewhere(root *schema.Structural, name string) []string {
 	spec := root.Properties["spec"]
 	walk("spec", &spec)
 	return out
+}
+
+// replaced is how the description of a field begins that another one has replaced.
+var replaced = regexp.MustCompile(`^\w+ was replaced by (\S+)\. It is refused`)
+
+// replacedBy returns the field that has replaced a field; empty: it is in use, or there is none.
+func replacedBy(field *schema.Structural) string {
+	if field == nil {
+		return ""
+	}
+	if m := replaced.FindStringSubmatch(strings.Join(strings.Fields(field.Description), " ")); m != nil {
+		return m[1]
+	}
+	return ""
 }
 
 // splitPath splits the path of a field into its parent and its name.
@@ -134,6 +148,9 @@ func (o *object) hintForType(p problem) string {
 	node := o.nodes[p.path].value
 	if node == nil {
 		return ""
+	}
+	if field := replacedBy(o.fieldSchema(p.path)); field != "" {
+		return fmt.Sprintf(": the field was replaced by %s: remove it", field)
 	}
 	if u := unitOfField(o.fieldSchema(p.path)); u != nil && node.Kind == yamlnode.ScalarNode {
 		return u.write(node.Value)
