@@ -35,7 +35,7 @@ func (o *object) hintForUnknown(path string) string {
 	if name := o.booleanName(path); name != "" {
 		return fmt.Sprintf(": YAML reads the name %s as a boolean: write another name, or %q", name, name)
 	}
-	if row := o.rowFor(path, func(renamed) bool { return true }); row.instead != "" {
+	if row := o.rowFor(path, func(renamed) bool { return true }); row.instead != "" && !o.isMisplaced(path, row) {
 		return ": " + cmp.Or(o.setToo(path, row.to), row.instead)
 	}
 	of, err := schemaOf(o.kind())
@@ -52,6 +52,13 @@ func (o *object) hintForUnknown(path string) string {
 		return ": the field is " + strings.Join(places, " or ")
 	}
 	return ""
+}
+
+// isMisplaced reports whether a field that is in use has the path of a row: then the row is about its values, and the
+// unknown field has only its name.
+func (o *object) isMisplaced(path string, row renamed) bool {
+	at := o.fieldSchema("spec." + row.path)
+	return path != "spec."+row.path && at != nil && replacedBy(at) == ""
 }
 
 // booleanName returns the name of a field that YAML 1.1 reads as true or false, for example on.
