@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -155,7 +156,7 @@ func TestFileToolsDoNotFollowLinksOutOfTheWorkspace(t *testing.T) {
 	p.agent("linker", withShell, onVolume)
 	run := p.ends(p.run("linker"), "True Finished")
 	results := p.toolResults("linker-1")
-	if len(results) != 3+len(linked) {
+	if len(results) != 3+len(linked)+bursts*(burst+1) {
 		t.Fatalf("the results of the tool calls are %d results: %q", len(results), results)
 	}
 	for _, said := range results {
@@ -198,8 +199,21 @@ func followed() []modeltest.Call {
 	for _, path := range []string{"state/evil", "root/deckhand/state/evil", "token"} {
 		all = append(all, call("Write", args{"path": path, "content": "evil"}))
 	}
-	for range 30 {
-		all = append(all, call("Read", args{"path": "swap/api-key"}))
+	return all
+}
+
+// The link that changes is read in bursts, because for the length of one it may not change on a busy machine.
+const bursts, burst = 5, 30
+
+// racing are the turns that read the link that changes.
+func racing() []modeltest.Turn {
+	var all []modeltest.Turn
+	for range bursts {
+		reads := []modeltest.Call{}
+		for range burst {
+			reads = append(reads, call("Read", args{"path": "swap/api-key"}))
+		}
+		all = append(all, does(reads...), does(call("Shell", sh("sleep 0.1"))))
 	}
 	return all
 }
@@ -213,11 +227,13 @@ var lostSandboxScripts = map[string]modeltest.Dialogue{
 	),
 	"blocking": turns(does(call("Shell", sh("chmod 0 /deckhand/sandbox/run"))), does(call("Shell", sh("echo here"))), says("Done.")),
 	"sunk":     turns(does(call("harbor__sink", args{})), does(call("harbor__tide", args{})), says("Done.")),
-	"linker": turns(
-		does(call("Shell", sh(swapping, args{"background": true}))),
-		does(call("Shell", sh(awaitSwapping))),
-		does(linked...),
-		does(call("Shell", sh(`echo written $(find . -name evil | wc -l)`))),
-		says("Done."),
-	),
+	"linker": turns(slices.Concat(
+		[]modeltest.Turn{
+			does(call("Shell", sh(swapping, args{"background": true}))),
+			does(call("Shell", sh(awaitSwapping))),
+			does(linked...),
+		},
+		racing(),
+		[]modeltest.Turn{does(call("Shell", sh(`echo written $(find . -name evil | wc -l)`))), says("Done.")},
+	)...),
 }
