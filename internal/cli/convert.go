@@ -88,7 +88,7 @@ func (m manifestConverter) convert(ctx context.Context, args []string) error {
 	return lint.ErrorOf(report)
 }
 
-// sayMentions lists what is read under a name of before, which nothing refuses.
+// sayMentions lists former names in labels, annotations and scripts, which are read without an error.
 func (m manifestConverter) sayMentions(files []lint.File) {
 	mentions := convert.Mentions(files)
 	if len(mentions) > 0 {

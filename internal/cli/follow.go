@@ -41,7 +41,7 @@ type follower struct {
 	started map[types.UID]bool
 	active  int
 	ended   chan endedLog
-	// waiting is the last message about what is waited for.
+	// waiting is the last message about a wait, for example for a pod.
 	waiting string
 }
 

@@ -47,7 +47,7 @@ type logReader struct {
 	// opened is whether a log was read. known are the attempts whose logs were read, or left out with a message.
 	opened bool
 	known  map[int]bool
-	// waiting is the last message about what is waited for.
+	// waiting is the last message about a wait, for example for a pod.
 	waiting string
 }
 
@@ -266,7 +266,7 @@ func (r *logReader) sayDeleted(run *v1alpha1.Run) {
 	}
 }
 
-// sayWaiting prints once what is waited for.
+// sayWaiting prints a message about a wait, unless it was the last one.
 func (r *logReader) sayWaiting(what string) {
 	if r.waiting != what {
 		r.waiting = what

@@ -30,7 +30,7 @@ type Options struct {
 	Prefix string
 	// NamesRequests prints only that a request exists. Its text is printed where the user decides.
 	NamesRequests bool
-	// Check returns what is wrong with a request in the log; empty: nothing. Nil: requests are not checked.
+	// Check returns the fault of a request in the log; empty: it has none. Nil: requests are not checked.
 	Check func(events.Pending) string
 }
 

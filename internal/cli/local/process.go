@@ -22,7 +22,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// A process is what is started for a local Run.
+// A process describes how runner-local is started for a local Run: as its runner, and as its sandbox.
 type process struct {
 	program, dir         string
 	place                place
@@ -171,7 +171,7 @@ func tail(text string, most int) string {
 	return text[max(0, len(text)-most):]
 }
 
-// A watch shows the events of a local Run and answers what it asks.
+// A watch shows the events of a local Run, and answers its requests.
 type watch struct {
 	run     Run
 	ctx     context.Context //nolint:containedctx // of the whole command, which this is a part of

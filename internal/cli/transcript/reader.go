@@ -15,7 +15,7 @@ type Options struct {
 	Sink Sink
 	// Lines gets each line of the log once, and the Sink gets nothing; nil: the Sink gets entries.
 	Lines func(line []byte)
-	// Check returns what is wrong with a request in the log; empty: nothing. Nil: requests are not checked. A program
+	// Check returns the fault of a request in the log; empty: it has none. Nil: requests are not checked. A program
 	// that writes a log can write any request into it.
 	Check func(events.Pending) string
 }
