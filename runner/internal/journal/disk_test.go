@@ -231,7 +231,7 @@ func TestDamageIsLocated(t *testing.T) {
 		"a line that is none":         {[]string{header, good, "x\n", last}, "line 3: not a line of a journal"},
 		"a checksum":                  {[]string{header, strings.Replace(good, `"a"`, `"x"`, 1), last}, "line 2: its checksum is wrong"},
 		"a record that is no JSON":    {[]string{header, good, framed("{"), last}, "line 3: unexpected end of JSON input"},
-		"a large one that is no JSON": {[]string{header, good, framed(`{"seq":3,"x":"` + large), last}, "line 3: unexpected end of JSON input"},
+		"a large one that is no JSON": {[]string{header, good, framed(`{"seq":3,"x":"` + large), last}, "line 3: jsontext: unexpected EOF within \"/x\" after offset 270"},
 		"no header":                   {[]string{good, last}, "line 1: no header"},
 		"a header of another place":   {[]string{lineOf(t, Record{Seq: 3, Kind: KindHeader, Header: &Header{After: 1}}), last}, "line 1: the header is record 3 and follows record 1"},
 		"a record that is missing":    {[]string{header, good, lineOf(t, gap), lineOf(t, gap)}, "line 3: record 9 where 3 is due"},

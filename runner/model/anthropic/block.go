@@ -70,7 +70,7 @@ func (b *block) isEmpty() bool {
 // name; raw is the whole event.
 func (b *block) addOther(d delta, raw []byte) {
 	if d.Type == typeInputDelta {
-		b.content.WriteString(d.Input)
+		b.content.WriteString(string(d.Input))
 		return
 	}
 	if d.Type == typeCitationsDelta {

@@ -21,11 +21,11 @@ func (a *answer) beginBlock(index int, raw json.RawMessage) {
 	a.blocks = append(a.blocks, b)
 	switch b.kind {
 	case typeText:
-		a.addDelta(index, delta{Type: typeTextDelta, Text: b.fragment("text")}, nil)
+		a.addDelta(index, delta{Type: typeTextDelta, Text: httpapi.Fragment(b.fragment("text"))}, nil)
 		_ = json.Unmarshal(b.fields["citations"], &b.citations) // null, as a rule
 		delete(b.fields, "citations")
 	case typeThinking:
-		a.addDelta(index, delta{Type: typeThinkingDelta, Thinking: b.fragment("thinking")}, nil)
+		a.addDelta(index, delta{Type: typeThinkingDelta, Thinking: httpapi.Fragment(b.fragment("thinking"))}, nil)
 		a.addDelta(index, delta{Type: typeSignatureDelta, Signature: b.text("signature")}, nil)
 	case typeToolUse:
 		a.beginToolCall(b)
@@ -67,16 +67,16 @@ func (a *answer) addDelta(index int, d delta, raw []byte) {
 	a.output += len(d.Text) + len(d.Thinking) + len(d.Input)
 	switch {
 	case b.kind == typeText && d.Type == typeTextDelta:
-		b.content.WriteString(d.Text)
-		a.emitText(d.Text)
+		b.content.WriteString(string(d.Text))
+		a.emitText(string(d.Text))
 	case b.kind == typeThinking && d.Type == typeThinkingDelta && d.Thinking != "":
-		b.content.WriteString(d.Thinking)
-		a.emit(model.Delta{Thinking: d.Thinking})
+		b.content.WriteString(string(d.Thinking))
+		a.emit(model.Delta{Thinking: string(d.Thinking)})
 	case b.kind == typeThinking && d.Type == typeSignatureDelta && d.Signature != "":
 		b.signature.WriteString(d.Signature)
 		a.emit(model.Delta{Signature: d.Signature})
 	case b.kind == typeToolUse && d.Type == typeInputDelta:
-		a.addInput(b, d.Input)
+		a.addInput(b, string(d.Input))
 	case b.kind != typeThinking && b.kind != typeToolUse:
 		b.addOther(d, raw)
 	}

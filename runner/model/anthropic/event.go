@@ -55,9 +55,9 @@ type message struct {
 // A delta is a part of a block, or how a message ends.
 type delta struct {
 	Type       string             `json:"type"`
-	Text       string             `json:"text"`
-	Thinking   string             `json:"thinking"`
-	Input      string             `json:"partial_json"`
+	Text       httpapi.Fragment   `json:"text"`
+	Thinking   httpapi.Fragment   `json:"thinking"`
+	Input      httpapi.Fragment   `json:"partial_json"`
 	Signature  string             `json:"signature"`
 	Citation   json.RawMessage    `json:"citation"`
 	StopReason httpapi.ReasonText `json:"stop_reason"`
@@ -69,18 +69,5 @@ func (e *event) decode(data []byte) error {
 	if err := httpapi.Unmarshal(data, e); err != nil {
 		return fmt.Errorf("decoding an event: %w", err)
 	}
-	if !httpapi.HasSurrogates(data) {
-		return nil
-	}
-	var halves struct {
-		Delta struct {
-			Text     httpapi.Fragment `json:"text"`
-			Thinking httpapi.Fragment `json:"thinking"`
-			Input    httpapi.Fragment `json:"partial_json"`
-		} `json:"delta"`
-	}
-	_ = httpapi.Unmarshal(data, &halves) // decoded before
-	d := halves.Delta
-	e.Delta.Text, e.Delta.Thinking, e.Delta.Input = string(d.Text), string(d.Thinking), string(d.Input)
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strings"
 
+	jsonv1 "github.com/go-json-experiment/json/v1"
+
 	"github.com/deckhand-dev/deckhand/runner/internal/model/httpapi"
 )
 
@@ -89,7 +91,7 @@ func (l *list[T]) UnmarshalJSON(data []byte) error {
 	if data[0] != '[' {
 		return nil
 	}
-	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder := jsonv1.NewDecoder(bytes.NewReader(data))
 	_, _ = decoder.Token() // the bracket
 	for decoder.More() {
 		if len(*l) == maxItems {

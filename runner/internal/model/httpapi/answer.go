@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	jsonv1 "github.com/go-json-experiment/json/v1"
+
 	"github.com/deckhand-dev/deckhand/runner/model"
 )
 
@@ -115,7 +117,7 @@ func (a *Answer) readDocument() ([]byte, error) {
 	case len(data) > maxLine:
 		return nil, a.call.final("it is longer than 4 MiB")
 	}
-	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder := jsonv1.NewDecoder(bytes.NewReader(data))
 	var failed struct {
 		Error json.RawMessage `json:"error"`
 	}

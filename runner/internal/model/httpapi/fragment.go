@@ -8,6 +8,8 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/deckhand-dev/deckhand/runner/model"
 )
 
@@ -32,6 +34,15 @@ func (f *Fragment) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// UnmarshalJSONFrom does the same without a copy of the value.
+func (f *Fragment) UnmarshalJSONFrom(in *jsontext.Decoder) error {
+	value, err := in.ReadValue()
+	if err == nil {
+		*f = Fragment(ParseFragment(value))
+	}
+	return err
+}
+
 // ParseFragment returns the string of a JSON value, as String does, but keeps the half of a surrogate pair at its
 // beginning or end.
 func ParseFragment(value []byte) string {
@@ -53,12 +64,6 @@ func ParseFragment(value []byte) string {
 	}
 	quoted := append(append([]byte{'"'}, inner...), '"')
 	return before + String(quoted) + after
-}
-
-// HasSurrogates reports whether a JSON text may have the escape of a half of a
-// surrogate pair, so that its strings have to be read as Fragments.
-func HasSurrogates(text []byte) bool {
-	return bytes.Contains(text, []byte(`\ud`)) || bytes.Contains(text, []byte(`\uD`))
 }
 
 // surrogate returns the half of a surrogate pair whose escape is at the beginning of a text.

@@ -8,6 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
 // maxCount is more tokens than any answer has. Larger values from an endpoint are cut, so that sums do not overflow.
@@ -125,12 +128,12 @@ func (t *Text) UnmarshalJSON(data []byte) error {
 
 // Unmarshal decodes JSON into v. A value of an unexpected type leaves its field
 // empty; only what is not JSON at all is an error.
-func Unmarshal(data []byte, v any) error { return IgnoreTypeErrors(json.Unmarshal(data, v)) }
+func Unmarshal(data []byte, v any) error { return IgnoreTypeErrors(jsonv1.Unmarshal(data, v)) }
 
 // IgnoreTypeErrors returns an error of encoding/json unless it is that a value has an
 // unexpected type: the decoder continues after it.
 func IgnoreTypeErrors(err error) error {
-	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+	if _, ok := errors.AsType[*jsonv1.UnmarshalTypeError](err); ok {
 		return nil
 	}
 	return err
@@ -145,7 +148,6 @@ func String(value []byte) string {
 	if bytes.IndexByte(inner, '\\') < 0 && utf8.Valid(inner) {
 		return string(inner)
 	}
-	var s string
-	_ = json.Unmarshal(value, &s) // a JSON string: cannot fail
-	return s
+	text, _ := jsontext.AppendUnquote(nil, value) // the error is of a half of a surrogate pair, or of bytes that are not UTF-8
+	return string(text)
 }

@@ -91,16 +91,16 @@ func (a *answer) handle(kind string, e *event) {
 	case eventItemDone:
 		a.finish(e.Index, e.Item)
 	case eventText:
-		a.addText(a.at(e, typeMessage), e.Delta)
+		a.addText(a.at(e, typeMessage), string(e.Delta))
 	case eventRefusal:
 		a.isRefusal = true
-		a.addText(a.at(e, typeMessage), e.Delta)
+		a.addText(a.at(e, typeMessage), string(e.Delta))
 	case eventSummary:
-		a.addThinking(a.at(e, typeReasoning), e.Summary, e.Delta)
+		a.addThinking(a.at(e, typeReasoning), e.Summary, string(e.Delta))
 	case eventReasoning:
-		a.addThinking(a.at(e, typeReasoning), e.Content, e.Delta)
+		a.addThinking(a.at(e, typeReasoning), e.Content, string(e.Delta))
 	case eventArguments:
-		a.addArguments(a.at(e, typeCall), e.Delta)
+		a.addArguments(a.at(e, typeCall), string(e.Delta))
 	case eventArgumentsIs:
 		a.setArguments(a.at(e, typeCall), e.Arguments)
 	}

@@ -30,16 +30,16 @@ const (
 // An event is one event of a stream. Every field is optional, and a value of a wrong type
 // counts as absent.
 type event struct {
-	Type      string          `json:"type"`
-	Index     int             `json:"output_index"` // -1: none
-	ItemID    string          `json:"item_id"`
-	Summary   int             `json:"summary_index"`
-	Content   int             `json:"content_index"`
-	Delta     string          `json:"delta"`
-	Arguments string          `json:"arguments"`
-	Item      json.RawMessage `json:"item"`
-	Response  *response       `json:"response"`
-	Error     json.RawMessage `json:"error"`
+	Type      string           `json:"type"`
+	Index     int              `json:"output_index"` // -1: none
+	ItemID    string           `json:"item_id"`
+	Summary   int              `json:"summary_index"`
+	Content   int              `json:"content_index"`
+	Delta     httpapi.Fragment `json:"delta"`
+	Arguments string           `json:"arguments"`
+	Item      json.RawMessage  `json:"item"`
+	Response  *response        `json:"response"`
+	Error     json.RawMessage  `json:"error"`
 }
 
 // decode decodes an event into e, whose memory it reuses.
@@ -48,14 +48,6 @@ func (e *event) decode(data []byte) error {
 	if err := httpapi.Unmarshal(data, e); err != nil {
 		return fmt.Errorf("decoding an event: %w", err)
 	}
-	if !httpapi.HasSurrogates(data) {
-		return nil
-	}
-	var halves struct {
-		Delta httpapi.Fragment `json:"delta"`
-	}
-	_ = httpapi.Unmarshal(data, &halves) // decoded before
-	e.Delta = string(halves.Delta)
 	return nil
 }
 
