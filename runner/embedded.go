@@ -329,7 +329,7 @@ func (a Agent) task(prompt string, registry *config.Registry) (*localTask, error
 		return nil, task.End(task.ReasonMisconfigured, "writing the Agent as JSON: %w", err)
 	}
 	// A journal is continued only by the same Agent with the same prompt.
-	t.Task.Run = task.Run{UID: task.Hash([]byte(prompt + "\x00" + string(work)))}
+	t.Task.Run = task.Run{UID: uniqueUID(task.Hash([]byte(prompt+"\x00"+string(work))), a.State)}
 	t.fillIn()
 	return t, nil
 }

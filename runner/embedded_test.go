@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/registry"
@@ -237,6 +238,14 @@ func TestAnEmbeddedAgentContinuesAfterItsContextEnded(t *testing.T) {
 		if err != nil || result.Text != "A" || m.asked.Load() != 2 {
 			t.Errorf("Result() = %+v, %v, after %d questions", result, err, m.asked.Load())
 		}
+	}
+	elsewhere, _, answersElsewhere := scripted(saysText("A"))
+	elsewhere.State = t.TempDir()
+	if _, err := New(elsewhere, answersElsewhere, WithTool("Upper", upper)).Run(t.Context(), "go").Result(); err != nil {
+		t.Fatal(err)
+	}
+	if one, two := journal.Owner(agent.State), journal.Owner(elsewhere.State); one == two || one == "" {
+		t.Errorf("two Runs with the same prompt have the UIDs %q and %q, by which servers recognize repeated requests", one, two)
 	}
 	_, err = again.Run(t.Context(), "something else").Result()
 	agent.OutputSchema = []byte(`{"type":"object"}`)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -19,6 +20,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/shared/clock"
 	"github.com/deckhand-dev/deckhand/internal/shared/networkcheck"
 	"github.com/deckhand-dev/deckhand/runner/internal/config"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/place"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
@@ -142,6 +144,7 @@ func (f localFlags) read() (input, error) {
 		*f.given = t.Secrets
 	}
 	t.fillIn()
+	t.Task.Run.UID = cmp.Or(t.Task.Run.UID, uniqueUID("local", f.state))
 	for _, k := range config.Secrets(t.Snapshot) {
 		if _, err := f.key(k)(); err != nil {
 			return input{}, fmt.Errorf("reading the key %s of the Secret %s: %w", k.Key, k.Secret, err)
@@ -164,6 +167,16 @@ func (t *localTask) encode() (input, error) {
 	return input{task: whole, snapshot: snapshot}, nil
 }
 
+// uniqueUID returns a UID for a Run that no cluster knows. It begins with a name. The Run whose journal is in the state
+// directory keeps its UID, because it is continued. Any other Run gets a new one: servers recognize repeated requests by
+// it.
+func uniqueUID(name, state string) string {
+	if owner := journal.Owner(state); owner == name || strings.HasPrefix(owner, name+"-") {
+		return owner
+	}
+	return name + "-" + rand.Text()
+}
+
 func (f localFlags) readTask() ([]byte, error) {
 	if f.task == "-" {
 		return io.ReadAll(os.Stdin)
@@ -177,7 +190,6 @@ func (t *localTask) fillIn() {
 	t.Task.Attempt = cmp.Or(t.Task.Attempt, 1)
 	t.Task.Run.Namespace = cmp.Or(t.Task.Run.Namespace, "local")
 	t.Task.Run.Name = cmp.Or(t.Task.Run.Name, "local")
-	t.Task.Run.UID = cmp.Or(t.Task.Run.UID, "local")
 	t.Task.Durable = true // a directory of one's own outlives the process
 	t.Task.Limits.Steps = cmp.Or(t.Task.Limits.Steps, 30)
 	t.Task.Limits.Depth = cmp.Or(t.Task.Limits.Depth, 3)

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/yaml"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
@@ -191,7 +192,7 @@ func (r Run) check(ctx context.Context, files []lint.File, run *v1alpha1.Run) (*
 		return nil, nil, err
 	}
 	last := objects.Runs[len(objects.Runs)-1]
-	last.Namespace, last.UID = "local", "local"
+	last.Namespace, last.UID = "local", uuid.NewUUID() // servers recognize repeated requests by it
 	if objects.Agents[last.Spec.Agent] == nil {
 		return nil, nil, exit.Usagef("the Agent %s is not in the files: add the file that has it with -f", last.Spec.Agent)
 	}

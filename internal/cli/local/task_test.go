@@ -64,6 +64,11 @@ func TestLocalTask(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	other, _, err := inputOf(t, "model agent run", given{flags: Flags{modelKey: "TEST_MODEL_KEY"}})
+	if err != nil || other.Task.Run.UID == got.Task.Run.UID || got.Task.Run.UID == "" {
+		t.Errorf("two Runs have the UIDs %q and %q, by which servers recognize repeated requests; %v", got.Task.Run.UID, other.Task.Run.UID, err)
+	}
+	got.Task.Run.UID = "a-uid"
 	data, err := json.MarshalIndent(got, "", "  ")
 	if err != nil {
 		t.Fatal(err)

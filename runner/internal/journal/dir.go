@@ -282,6 +282,22 @@ func segments(dir string) ([]segment, error) {
 	return found, nil
 }
 
+// Owner returns the UID of the Run that a directory has a journal of; empty: there is none, or it cannot be read, which
+// Open reports.
+func Owner(dir string) string {
+	paths, _ := filepath.Glob(filepath.Join(dir, "journal-*.jsonl")) // the pattern is right
+	for _, path := range paths {
+		for l, err := range lines(path) {
+			var r Record
+			if err == nil && json.Unmarshal(l.body, &r) == nil && r.Header != nil {
+				return r.Header.RunUID
+			}
+			break
+		}
+	}
+	return ""
+}
+
 // checkSegment checks every line of a segment and reads its first and last records.
 func checkSegment(s segment) (segment, error) {
 	n := 0

@@ -125,7 +125,7 @@ func (b *bench) end(t testing.TB) (events.Line, events.RunFinished) {
 // transcript is the recorded session of the Run in words.
 func (b *bench) transcript(t testing.TB) string {
 	t.Helper()
-	d, err := journal.Open(journal.Options{Dir: b.state, RunUID: "local", Attempt: 99, Now: time.Now})
+	d, err := journal.Open(journal.Options{Dir: b.state, RunUID: journal.Owner(b.state), Attempt: 99, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
