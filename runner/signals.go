@@ -148,12 +148,20 @@ func (a *attempt) takeOver(ctx context.Context) error {
 func (a *attempt) open() error {
 	dir, err := journal.Open(journal.Options{
 		Dir: a.state, RunUID: a.task.Run.UID, Attempt: a.task.Attempt, Durable: a.task.Durable,
-		Now: a.now, LowSpace: func() { a.lowSpace.Store(true) }, PID: a.pid(),
+		Now: a.now, LowSpace: func() { a.lowSpace.Store(true) }, PID: a.pid(), Continue: continued(a.task.Continue),
 	})
 	if err == nil {
 		a.journal = dir
 	}
 	return err
+}
+
+// continued returns the session that a Run continues, as the journal names it.
+func continued(c *task.Continue) *journal.Continued {
+	if c == nil {
+		return nil
+	}
+	return &journal.Continued{Run: c.Run, RunUID: c.RunUID, Step: c.Step, Models: c.Models}
 }
 
 // pid returns the process of this attempt; 0: it is in a pod, where other pods have the same numbers.
@@ -173,8 +181,11 @@ func (a *attempt) journalEnd(err error) error {
 		superseded *journal.SupersededError
 		full       *journal.FullError
 		corrupt    *journal.CorruptError
+		missing    *journal.NotContinuedError
 	)
 	switch {
+	case errors.As(err, &missing):
+		return task.End(task.ReasonNothingToContinue, "%w", err)
 	case errors.As(err, &locked):
 		return task.End(task.ReasonRunnerFailed, "%s (%w%s)", lockedAdvice[a.place], err, holder(locked))
 	case errors.As(err, &corrupt):

@@ -27,10 +27,12 @@ const (
 	ReasonPublishFailed    Reason = "PublishFailed"
 	ReasonSecretMissing    Reason = "SecretMissing" // an end without a commit: try again later
 	ReasonMisconfigured    Reason = "Misconfigured"
-	ReasonInterrupted      Reason = "Interrupted" // by SIGTERM; never a condition's reason
-	ReasonFenced           Reason = "Fenced"      // another attempt took over; never a condition's reason
-	ReasonWaiting          Reason = "Waiting"     // for a user, a child Run or a model, the journal being durable; never a condition's reason
-	ReasonPaused           Reason = "Paused"      // by spec.desiredState, the journal being durable
+	// ReasonNothingToContinue means that the session of the Run to continue cannot be read.
+	ReasonNothingToContinue Reason = "NothingToContinue"
+	ReasonInterrupted       Reason = "Interrupted" // by SIGTERM; never a condition's reason
+	ReasonFenced            Reason = "Fenced"      // another attempt took over; never a condition's reason
+	ReasonWaiting           Reason = "Waiting"     // for a user, a child Run or a model, the journal being durable; never a condition's reason
+	ReasonPaused            Reason = "Paused"      // by spec.desiredState, the journal being durable
 )
 
 // Exit codes of a runner. The operator goes by the committed result first and
@@ -59,7 +61,7 @@ func ExitCode(r Reason) int {
 		return ExitWorkFailed
 	case ReasonModelUnavailable, ReasonToolUnavailable:
 		return ExitUnavailable
-	case ReasonSecretMissing, ReasonMisconfigured:
+	case ReasonSecretMissing, ReasonMisconfigured, ReasonNothingToContinue:
 		return ExitConfig
 	case ReasonFenced:
 		return ExitFenced
@@ -77,7 +79,7 @@ func ExitCode(r Reason) int {
 var Reasons = []Reason{
 	ReasonFinished, ReasonStepLimit, ReasonTokenLimit, ReasonCostLimit, ReasonDurationLimit, ReasonContextTooLong,
 	ReasonStuck, ReasonDenied, ReasonRejected, ReasonStopped, ReasonModelUnavailable, ReasonToolUnavailable, ReasonInvalidOutput, ReasonRunnerFailed, ReasonStorageFull,
-	ReasonPublishFailed, ReasonSecretMissing, ReasonMisconfigured, ReasonInterrupted, ReasonFenced, ReasonWaiting, ReasonPaused,
+	ReasonPublishFailed, ReasonSecretMissing, ReasonMisconfigured, ReasonNothingToContinue, ReasonInterrupted, ReasonFenced, ReasonWaiting, ReasonPaused,
 }
 
 // An EndError ends an attempt with a Reason. Every part of the runner that cannot continue returns one; any other error

@@ -241,6 +241,8 @@ type Task struct {
 	Refused *Refused `json:"refused,omitempty"`
 	// Retry is why the previous attempt ended; empty for the first.
 	Retry string `json:"retry,omitempty"`
+	// Continue is the Run whose session this one continues; nil: none.
+	Continue *Continue `json:"continue,omitempty"`
 	// Durable is true when the journal outlives the pod.
 	Durable bool `json:"durable,omitempty"`
 	// Traces are where spans are sent; nil: nowhere.
@@ -254,6 +256,17 @@ type Run struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	UID       string `json:"uid"`
+}
+
+// A Continue names a Run that has ended, whose session another Run continues.
+type Continue struct {
+	// Run is its name, and RunUID its UID.
+	Run    string `json:"run"`
+	RunUID string `json:"runUID"`
+	// Step is the last step to keep, as in ids of calls; 0: all of them.
+	Step int64 `json:"step,omitempty"`
+	// Models are the Models whose definitions have not changed since.
+	Models []string `json:"models,omitempty"`
 }
 
 // DefaultModelOutage is the default of Limits.ModelOutageSeconds.

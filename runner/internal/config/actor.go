@@ -147,7 +147,7 @@ type input struct {
 }
 
 // inputOf returns the input of a Run, with the defaults of its agent. If the Run has no prompt, the values are the
-// prompt.
+// prompt, unless it continues another Run, which was given values before.
 func inputOf(t task.Task, agent task.Agent) (input, error) {
 	in := input{prompt: t.Prompt, values: t.Input}
 	if len(agent.InputSchema) == 0 {
@@ -161,8 +161,11 @@ func inputOf(t task.Task, agent task.Agent) (input, error) {
 			return in, misconfigured("The input of the Run does not fit the input of Agent %s: %w", agent.Name, err)
 		}
 	}
-	if in.prompt == "" {
+	if in.prompt == "" && t.Continue == nil {
 		in.prompt = promptIn(in.values)
+		return in, nil
+	}
+	if in.prompt == "" {
 		return in, nil
 	}
 	bound, err := inputtext.Bind(t.Prompt, agent.InputSchema, in.values)

@@ -23,6 +23,7 @@ type view struct {
 	reached  *meter.Limit // a limit that is used up
 	canGrant bool         // a user may be asked for more of it
 	notes    string       // what the runner has to say
+	prompt   string       // what the user asks for; empty: nothing, because another Run is continued
 	textCall string       // the tool that the last answer calls in its text; empty: none
 	messages []task.Decision
 	leaving  *task.EndError // why the work is left to the next attempt
@@ -75,12 +76,14 @@ const (
 	addMessages                      // a user has sent messages
 	compactSession                   // the session is too long for the model
 	requestGrant                     // a user may grant more of a limit
+	sayPrompt                        // the session of another Run is taken over, and this Run has said nothing yet
 	endSession
 )
 
 // rules decide what a session does next, most important first: the first that applies decides. If none does, the model
 // is asked.
 var rules = []func(view) (action, bool){
+	takenOver,     // the session of another Run is continued
 	sessionEnded,  // finish or reject was called
 	answered,      // the model has answered, and an answer is all that is asked
 	refused,       // the model will not answer
@@ -103,6 +106,37 @@ func next(v view) action {
 		}
 	}
 	return action{kind: askModel}
+}
+
+// takenOver decides until this Run has said what it is for. How the Run before it ended, or its last answer, is not an end
+// of this one.
+func takenOver(v view) (action, bool) {
+	if v.Before == nil {
+		return action{}, false
+	}
+	for _, rule := range []func(view) (action, bool){leaving, paused, openCalls, runStopped, limitReached} {
+		if act, ok := rule(v); ok {
+			return act, true
+		}
+	}
+	if v.prompt == "" {
+		if problem := nothingToSay(v); problem != "" {
+			return endWith(Outcome{Reason: task.ReasonMisconfigured, Message: problem})
+		}
+	}
+	return action{kind: sayPrompt}, true
+}
+
+// nothingToSay returns why a Run without a prompt cannot continue another one; empty: it can.
+func nothingToSay(v view) string {
+	last := v.last()
+	switch {
+	case v.Before.Ended == string(task.ReasonFinished), v.Before.Ended == string(task.ReasonRejected):
+		return fmt.Sprintf("Run %s, which is continued, ended with %s: say what else to do, with a prompt", v.Before.Run, v.Before.Ended)
+	case last.Role == step.RoleAssistant && len(last.Calls) == 0:
+		return fmt.Sprintf("The session of Run %s, which is continued, ends with an answer of the model: say what else to do, with a prompt", v.Before.Run)
+	}
+	return ""
 }
 
 func endWith(o Outcome) (action, bool) { return action{kind: endSession, outcome: o}, true }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -108,12 +109,12 @@ func (s *session) resume(ctx context.Context) error {
 		return err
 	}
 	if st.Last == 0 {
-		return s.open(ctx)
+		return s.open(ctx, state.Before{})
+	}
+	if err := s.recall(); err != nil || st.Before != nil {
+		return err // the loop opens the session of another Run when its calls have results
 	}
 	s.opened = true
-	if err := s.recall(); err != nil {
-		return err
-	}
 	if err := s.recordNotice(s.resumeNotice()); err != nil || !s.isRetry() {
 		return err
 	}
@@ -155,8 +156,8 @@ func (s *session) resumeNotice() string {
 	return strings.Join(notices, "\n")
 }
 
-// open begins a session: the layers see its prompt first.
-func (s *session) open(ctx context.Context) error {
+// open begins a session, or continues that of another Run: the layers see its prompt first.
+func (s *session) open(ctx context.Context, before state.Before) error {
 	o := middleware.SessionStart{Scope: s.records.scope, Prompt: s.prompt}
 	starting, report := callreport.New(ctx)
 	if err := s.actor.Stack.Start(starting, &o); err != nil {
@@ -165,10 +166,13 @@ func (s *session) open(ctx context.Context) error {
 	s.opened = true
 	prompt := o.Prompt
 	if s.records.name == "" {
-		prompt = s.completePrompt(ctx, prompt)
+		prompt = s.completePrompt(ctx, prompt, before)
 	}
 	s.reportSchemas()
 	first := s.records.userStep(prompt, "")
+	if before.Run != "" && o.Prompt == "" {
+		first.Note = step.NoteRunner
+	}
 	first.Hooks = report.Hooks()
 	if err := s.showPromptFiles(ctx, &first); err != nil {
 		return err
@@ -203,7 +207,10 @@ func (s *session) reportSchemas() {
 }
 
 // completePrompt adds to the prompt of the Run's own session.
-func (s *session) completePrompt(ctx context.Context, prompt string) string {
+func (s *session) completePrompt(ctx context.Context, prompt string, before state.Before) string {
+	if before.Run != "" {
+		return strings.TrimSpace(prompt + "\n\n" + continuedNote(before))
+	}
 	if s.run.config.BuildPrompt != nil {
 		prompt = s.run.config.BuildPrompt(ctx, prompt, s.calls.Allows)
 	}
@@ -211,6 +218,14 @@ func (s *session) completePrompt(ctx context.Context, prompt string) string {
 		return prompt
 	}
 	return strings.Join([]string{prompt, fmt.Sprintf(noteFresh, s.run.config.Task.Retry, s.run.config.Task.Attempt)}, "\n\n")
+}
+
+// continuedNote says which Run is continued, and what is left of it.
+func continuedNote(before state.Before) string {
+	if before.Step > 0 {
+		return fmt.Sprintf(noteForked, before.Run, before.Step)
+	}
+	return fmt.Sprintf(noteContinued, before.Run, cmp.Or(before.Ended, "no reason that is known"))
 }
 
 // endOfVeto returns the end that belongs to the veto of a layer. Any other error is returned unchanged.

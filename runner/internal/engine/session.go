@@ -130,6 +130,8 @@ func (s *session) execute(ctx context.Context, v view, act action) error {
 		return s.model.compact(ctx, v, act.cut)
 	case requestGrant:
 		return s.requestGrant(ctx, *v.reached)
+	case sayPrompt:
+		return s.open(ctx, *v.Before)
 	case askModel:
 		if err := s.run.awaitAccepted(ctx); err != nil {
 			return err
@@ -185,6 +187,7 @@ func (s *session) view(now signals.Signals, left *task.EndError, messages []task
 		reached:     s.records.account.Reached(),
 		canGrant:    s.run.config.Task.Limits.Ask && s.run.config.CanAsk,
 		notes:       s.runnerNotes(),
+		prompt:      s.prompt,
 		messages:    messages,
 		overflow:    s.model.overflow,
 		refused:     s.model.refused,

@@ -29,13 +29,16 @@ type Options struct {
 	// LowSpace is called once, when the disk was full and the reserved space had to
 	// be released to go on. It may be nil.
 	LowSpace func()
+	// Continue names the session of another Run that this one continues, whose state directory is in [SourceDir]; nil:
+	// none. Through is ignored. A Run that has begun keeps what its first header says.
+	Continue *Continued
 }
 
 // A Dir is a journal on disk, held by a lock for as long as it is open.
 type Dir struct {
 	opts     Options
 	lock     *dirLock
-	earlier  []segment
+	earlier  history // of attempts before this one
 	restarts int
 
 	mu     sync.Mutex
@@ -79,12 +82,16 @@ func (d *Dir) takeOver() error {
 			own = s
 			continue
 		}
-		d.earlier = append(d.earlier, s)
+		d.earlier.segments = append(d.earlier.segments, s)
 		if s.header != nil {
 			d.seq = s.last
 		}
 	}
-	if err := d.openOwn(own); err != nil {
+	continued, err := d.openContinued(firstHeader(found))
+	if err != nil {
+		return err
+	}
+	if err := d.openOwn(own, continued); err != nil {
 		return err
 	}
 	if d.opts.Durable {
@@ -95,16 +102,47 @@ func (d *Dir) takeOver() error {
 	return syncDir(d.opts.Dir)
 }
 
+// openContinued opens the journal of the Run that this one continues. It returns what the first header has to say of it;
+// nil: the Run continues none, or that header was written before.
+func (d *Dir) openContinued(first *Header) (*Continued, error) {
+	c := d.opts.Continue
+	if first != nil {
+		c = first.Continues
+	}
+	if c == nil {
+		return nil, nil //nolint:nilnil // most Runs continue none
+	}
+	asked := *c
+	if first == nil {
+		asked.Through = 0
+	}
+	from, err := openSource(d.opts.Dir, asked, 1)
+	if err != nil {
+		return nil, &NotContinuedError{Run: c.Run, Err: err}
+	}
+	d.earlier.continued = from
+	if first != nil {
+		return nil, nil //nolint:nilnil // it is written
+	}
+	d.seq, asked.Through = from.through, from.through
+	return &asked, nil
+}
+
 // checkSegment refuses the file of an attempt that this one must not continue.
 func (d *Dir) checkSegment(s segment) error {
 	if s.attempt > d.opts.Attempt {
 		return &SupersededError{Attempt: d.opts.Attempt, Later: s.attempt}
 	}
+	return checkHeader(s, d.opts.RunUID)
+}
+
+// checkHeader refuses the file of another Run, or of a newer runner.
+func checkHeader(s segment, runUID string) error {
 	if s.header == nil {
 		return nil // it was cut before it began
 	}
-	if s.header.RunUID != d.opts.RunUID {
-		return &ForeignError{RunUID: s.header.RunUID, Want: d.opts.RunUID}
+	if s.header.RunUID != runUID {
+		return &ForeignError{RunUID: s.header.RunUID, Want: runUID}
 	}
 	if s.header.Version > FormatVersion {
 		return fmt.Errorf("the journal %s has format %d; this runner reads up to %d", s.path, s.header.Version, FormatVersion)
@@ -114,7 +152,7 @@ func (d *Dir) checkSegment(s segment) error {
 
 // openOwn opens the file of this attempt and removes an incomplete last line. It then writes a header, or, if the
 // attempt was restarted, a mark.
-func (d *Dir) openOwn(own segment) error {
+func (d *Dir) openOwn(own segment, continued *Continued) error {
 	f, err := os.OpenFile(own.path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return fmt.Errorf("opening the journal: %w", err)
@@ -124,9 +162,11 @@ func (d *Dir) openOwn(own segment) error {
 		return fmt.Errorf("cutting the torn tail of the journal: %w", err)
 	}
 	if own.header == nil {
-		return d.Append(Record{Kind: KindHeader, Header: &Header{
-			Version: FormatVersion, RunUID: d.opts.RunUID, Attempt: d.opts.Attempt, After: d.seq,
-		}})
+		h := Header{Version: 1, RunUID: d.opts.RunUID, Attempt: d.opts.Attempt, After: d.seq, Continues: continued}
+		if d.earlier.continued != nil {
+			h.Version = FormatVersion
+		}
+		return d.Append(Record{Kind: KindHeader, Header: &h})
 	}
 	d.seq, d.restarts = own.last, own.restarts+1
 	return d.Append(Record{Kind: KindMark, Mark: &Mark{Type: MarkRestarted}})

@@ -74,7 +74,7 @@ func TestADirectoryThatCannotBeUsed(t *testing.T) {
 			t.Helper()
 			makeDir(t, dir)
 			write(t, filepath.Join(dir, "journal-0001.jsonl"), lineOf(t, Record{Seq: 1, Kind: KindHeader, Header: &Header{Version: FormatVersion + 1, RunUID: "uid-1", Attempt: 1}}))
-		}, "has format 2; this runner reads up to 1"},
+		}, "has format 3; this runner reads up to 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(tempDir(t), "state")

@@ -74,8 +74,9 @@ const (
 	KindChild  Kind = "child"  // how a child Run ended that a call waits for
 )
 
-// FormatVersion is the version of the records. A journal with a newer version is refused.
-const FormatVersion = 1
+// FormatVersion is the version of the records. A journal with a newer version is refused. Only a journal that continues
+// that of another Run has it, all others have version 1.
+const FormatVersion = 2
 
 // A Header opens the file of one attempt.
 type Header struct {
@@ -84,6 +85,8 @@ type Header struct {
 	Attempt int    `json:"attempt"`
 	// After is the last record of earlier attempts that this attempt continues.
 	After int64 `json:"after"`
+	// Continues is set in the first header of a Run that continues another. That Run's records precede it.
+	Continues *Continued `json:"continues,omitempty"`
 }
 
 // An Intent records what is about to be done. A reader who finds it without a result knows that the effect may have

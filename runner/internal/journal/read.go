@@ -10,23 +10,15 @@ import (
 	"sync"
 )
 
-// Read returns the records of every attempt, each up to the record at which the next one took over.
+// Read returns the records of every attempt, each up to the record at which the next one took over. The records of the Run
+// that this one continues precede them.
 func (d *Dir) Read() iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		d.mu.Lock()
 		own := segment{attempt: d.opts.Attempt, path: segmentPath(d.opts.Dir, d.opts.Attempt), size: d.size, last: d.seq}
-		all := append(slices.Clone(d.earlier), own)
+		all := history{segments: append(slices.Clone(d.earlier.segments), own), continued: d.earlier.continued}
 		d.mu.Unlock()
-		seq := int64(0)
-		for i, s := range all {
-			until := lastValid(all[i+1:], s.last)
-			for r, err := range readSegment(s, seq, until) {
-				if !yield(r, err) || err != nil {
-					return
-				}
-				seq = r.Seq
-			}
-		}
+		all.read(own.last)(yield)
 	}
 }
 
@@ -164,6 +156,18 @@ type ForeignError struct {
 func (e *ForeignError) Error() string {
 	return fmt.Sprintf("the state directory belongs to the Run with UID %q, not %q", e.RunUID, e.Want)
 }
+
+// A NotContinuedError means that the session of another Run cannot be continued.
+type NotContinuedError struct {
+	Run string
+	Err error
+}
+
+func (e *NotContinuedError) Error() string {
+	return fmt.Sprintf("the session of Run %s cannot be continued: %v", e.Run, e.Err)
+}
+
+func (e *NotContinuedError) Unwrap() error { return e.Err }
 
 // A LockedError means that another runner is writing this journal.
 type LockedError struct {

@@ -122,6 +122,9 @@ func (r *Run) Apply(rec journal.Record) error {
 	switch rec.Kind {
 	case journal.KindHeader:
 		r.Restarts = 0
+		if rec.Header != nil && rec.Header.Continues != nil {
+			r.handOver(*rec.Header.Continues)
+		}
 	case journal.KindMark:
 		r.applyMark(rec)
 	case journal.KindIntent:

@@ -55,6 +55,9 @@ type Session struct {
 	Outage Outage
 	// Used is the usage of the session and of those below it. The Run has the usage of its own session.
 	Used step.Meter
+	// Before is the session of another Run that the session continues, until it has a message of this Run; nil: it
+	// continues none, or has one.
+	Before *Before
 }
 
 // Open are the calls of the last turn that have no result yet, in their order.
@@ -154,6 +157,9 @@ func (s *Session) addStep(r journal.Record) error {
 	s.Steps = append(s.Steps, *r.Step)
 	s.Last = r.Step.Seq
 	s.Ended = ""
+	if s.Before != nil && r.Step.Role == step.RoleUser {
+		s.Before, s.Ending = nil, nil // a call of the Run before may have ended the session since
+	}
 	switch {
 	case r.Step.Role == step.RoleAssistant:
 		s.Asked, s.Outage = nil, Outage{}

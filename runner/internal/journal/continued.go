@@ -1,0 +1,212 @@
+package journal
+
+import (
+	"fmt"
+	"iter"
+	"path/filepath"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/runner/step"
+)
+
+// A Continued names the session of another Run that a Run continues.
+type Continued struct {
+	// Run and RunUID are the name and the UID of that Run.
+	Run    string `json:"run"`
+	RunUID string `json:"runUID"`
+	// Step is the last step that is taken over; 0: all of them.
+	Step int64 `json:"step,omitempty"`
+	// Through is the last record of its journal that is read.
+	Through int64 `json:"through"`
+	// Models are the Models whose definitions have not changed since. Only these get the opaque parts of their answers.
+	Models []string `json:"models,omitempty"`
+}
+
+// maxChain is the most Runs that a Run may continue, one after the other.
+const maxChain = 20
+
+// SourceDir returns the folder of a state directory for the state directory of the Run that is continued.
+func SourceDir(dir string) string { return filepath.Join(dir, "source") }
+
+// A history is the journal of a Run in the files of all its attempts, with that of the Run that it continues.
+type history struct {
+	segments  []segment // oldest first
+	continued *source   // nil: the Run continues none
+}
+
+// A source is the part of the journal of another Run that a Run takes over.
+type source struct {
+	history
+
+	through int64
+	fork    *fork // nil: all of it
+}
+
+// A fork is the end of a session that was cut behind a step.
+type fork struct {
+	step int64
+	// again are the calls of the last turn that is kept whose results are not. They are made again, so nothing is kept of
+	// them.
+	again map[string]bool
+}
+
+// read returns the records up to number until, first those of the Run that is continued.
+func (h history) read(until int64) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		seq := int64(0)
+		if c := h.continued; c != nil {
+			for r, err := range c.records() {
+				if !yield(r, err) || err != nil {
+					return
+				}
+			}
+			seq = c.through
+		}
+		for i, s := range h.segments {
+			for r, err := range readSegment(s, seq, min(until, lastValid(h.segments[i+1:], s.last))) {
+				if !yield(r, err) || err != nil {
+					return
+				}
+				seq = r.Seq
+			}
+		}
+	}
+}
+
+// last returns the number of the last record of all attempts.
+func (h history) last() int64 {
+	for i := len(h.segments) - 1; i >= 0; i-- {
+		if h.segments[i].header != nil {
+			return h.segments[i].last
+		}
+	}
+	return 0
+}
+
+// records returns the records that are taken over. Their numbers are not contiguous behind a fork.
+func (s *source) records() iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		for r, err := range s.read(s.through) {
+			if err == nil && s.fork != nil && !s.fork.keeps(r) {
+				continue
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// keeps reports whether a record belongs to what is taken over.
+func (f *fork) keeps(r Record) bool {
+	switch {
+	case r.Session != "":
+		return !f.isAgain(r.Session)
+	case r.Intent != nil && r.Intent.CallID != "":
+		return !f.isAgain(r.Intent.CallID)
+	case r.Request != nil && r.Request.CallID != "":
+		return !f.isAgain(r.Request.CallID)
+	case r.Step != nil:
+		return r.Step.Seq <= f.step
+	}
+	return true
+}
+
+// isAgain reports whether a call or a session belongs to a call that is made again.
+func (f *fork) isAgain(id string) bool {
+	own, _, _ := strings.Cut(id, ".")
+	return f.again[own]
+}
+
+// openSource opens the journal of the Run that a Run continues, up to a record; 0: not yet known.
+func openSource(dir string, c Continued, depth int) (*source, error) {
+	if depth > maxChain {
+		return nil, fmt.Errorf("more than %d Runs continue each other", maxChain)
+	}
+	dir = SourceDir(dir)
+	found, err := segments(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &source{history: history{segments: found}}
+	for _, one := range found {
+		if err := checkHeader(one, c.RunUID); err != nil {
+			return nil, err
+		}
+	}
+	first := firstHeader(found)
+	if first == nil {
+		return nil, fmt.Errorf("the directory %s has no journal", dir)
+	}
+	if first.Continues != nil {
+		if s.continued, err = openSource(dir, *first.Continues, depth+1); err != nil {
+			return nil, err
+		}
+	}
+	if c.Through > s.last() {
+		return nil, fmt.Errorf("the journal in %s ends with record %d, and not with record %d or later", dir, s.last(), c.Through)
+	}
+	s.through = s.last()
+	if c.Through != 0 {
+		s.through = c.Through
+	}
+	if c.Step == 0 {
+		return s, nil
+	}
+	return s, s.cut(c)
+}
+
+// cut finds the fork of a session.
+func (s *source) cut(c Continued) error {
+	f := &fork{step: c.Step, again: map[string]bool{}}
+	var at, last int64
+	for r, err := range s.read(s.through) {
+		if err != nil {
+			return err
+		}
+		if r.Session != "" || r.Step == nil {
+			continue
+		}
+		last = max(last, r.Step.Seq)
+		if r.Step.Seq > c.Step {
+			continue
+		}
+		at = r.Seq
+		f.add(*r.Step)
+	}
+	if last < c.Step {
+		return &NoStepError{Run: c.Run, Step: c.Step, Last: last}
+	}
+	s.through, s.fork = at, f
+	return nil
+}
+
+// add adds a step that is kept.
+func (f *fork) add(s step.Step) {
+	if s.Role == step.RoleTool {
+		delete(f.again, s.CallID)
+		return
+	}
+	for _, c := range s.Calls {
+		f.again[c.ID] = true
+	}
+}
+
+func firstHeader(found []segment) *Header {
+	for _, s := range found {
+		if s.header != nil {
+			return s.header
+		}
+	}
+	return nil
+}
+
+// A NoStepError means that the Run to continue has no step with a number.
+type NoStepError struct {
+	Run        string
+	Step, Last int64
+}
+
+func (e *NoStepError) Error() string {
+	return fmt.Sprintf("Run %s has %d steps, and no step %d", e.Run, e.Last, e.Step)
+}
