@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/config"
 	"github.com/deckhand-dev/deckhand/runner/internal/eventlog"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/place"
@@ -150,10 +151,14 @@ func (a *attempt) open() error {
 		Dir: a.state, RunUID: a.task.Run.UID, Attempt: a.task.Attempt, Durable: a.task.Durable,
 		Now: a.now, LowSpace: func() { a.lowSpace.Store(true) }, PID: a.pid(), Continue: continued(a.task.Continue),
 	})
-	if err == nil {
-		a.journal = dir
+	if err != nil {
+		return err
 	}
-	return err
+	a.journal = dir
+	if a.task.Continue == nil {
+		return nil
+	}
+	return config.TakeFiles(a.state, journal.SourceDir(a.state))
 }
 
 // continued returns the session that a Run continues, as the journal names it.

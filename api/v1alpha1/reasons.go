@@ -20,7 +20,7 @@ var FailureReasons = []string{
 	ReasonInvalidOutput, ReasonNodeFailed, ReasonIterationLimit,
 	ReasonPodLost, ReasonRunnerFailed, ReasonOutOfMemory, ReasonStorageFull, ReasonPublishFailed, ReasonImagePullFailed,
 	ReasonInvalidImage, ReasonPendingTimeout, ReasonAdmissionDenied, ReasonSandboxAltered, ReasonPodNameConflict,
-	ReasonMisconfigured, ReasonTaskTooLarge, ReasonDecisionMismatch, ReasonRestored, ReasonRevisionUnsupported,
+	ReasonMisconfigured, ReasonNothingToContinue, ReasonTaskTooLarge, ReasonDecisionMismatch, ReasonRestored, ReasonRevisionUnsupported,
 }
 
 // NodeReasons are the reasons of a node of a workflow Run: why it waits, failed or was not

@@ -87,7 +87,7 @@ func (o *runOptions) checkForLocal() error {
 func (o *runOptions) checkForCluster() error {
 	switch {
 	case o.local.AreGiven():
-		return exit.Usagef("-C, --endpoint, --secret, --model-key and --unconfined are for --local: add it, or leave them out")
+		return exit.Usagef("-C, --endpoint, --secret, --model-key, --unconfined, --continue and --step are for --local: add it, or leave them out")
 	case len(o.Files) > 1:
 		return exit.Usagef("-f names one file with a Run: apply other manifests with kubectl apply -f, or add --local")
 	case o.logs.window.JSON && !o.wait:

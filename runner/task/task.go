@@ -258,6 +258,9 @@ type Run struct {
 	UID       string `json:"uid"`
 }
 
+// SourceFolder is the folder of a state directory for a copy of the state directory of the Run that is continued.
+const SourceFolder = "source"
+
 // A Continue names a Run that has ended, whose session another Run continues.
 type Continue struct {
 	// Run is its name, and RunUID its UID.

@@ -58,7 +58,7 @@ func (p place) taken(run string) error {
 	if isLocked(filepath.Join(p.journal(), "lock")) {
 		return exit.Usagef("the local Run %s is at work, and its journal is in %s: wait for its end, or choose another --name", run, p.state)
 	}
-	return exit.Usagef("there was a local Run %s, whose journal is in %s, and a local Run is not continued: choose another --name, or remove that directory", run, p.state)
+	return exit.Usagef("there was a local Run %s, whose journal is in %s: choose another --name, and --continue=%s if its session should be continued", run, p.state, run)
 }
 
 // fill makes the directories in it.

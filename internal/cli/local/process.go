@@ -160,6 +160,7 @@ func (r Run) printEnd(w *watch, place place) error {
 		}
 	}
 	fmt.Fprintf(r.Err, "Run %s %s. Its journal and log are in %s\n", w.name, how, place.state)
+	fmt.Fprintf(r.Err, "To continue it: the same command with --continue=%s and another -p\n", w.name)
 	if code != exit.OK {
 		return exit.EndedError{Code: code}
 	}

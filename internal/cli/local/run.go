@@ -26,6 +26,8 @@ type Flags struct {
 	secrets    []string
 	modelKey   string
 	unconfined bool
+	source     string // of --continue; lastRun: the last one
+	step       int64
 }
 
 // Bind adds the flags. when begins their descriptions: in a program that also has other Runs, it says when they
@@ -36,11 +38,14 @@ func (o *Flags) Bind(flags *pflag.FlagSet, when string) {
 	flags.StringArrayVar(&o.secrets, "secret", nil, when+"NAME/KEY=VARIABLE: the environment variable with a key of a Secret")
 	flags.StringVar(&o.modelKey, "model-key", "", when+"the environment variable with the key of each Model whose Secret is not in the files")
 	flags.BoolVar(&o.unconfined, "unconfined", false, when+"do not confine commands of the agent: they may do all that you may do")
+	flags.StringVar(&o.source, "continue", "", when+"continue the session of the local Run `NAME`; without a name, of the last one in the directory")
+	flags.Lookup("continue").NoOptDefVal = lastRun
+	flags.Int64Var(&o.step, "step", 0, when+"with --continue, only up to the step with this number, as in s14")
 }
 
 // AreGiven reports whether the command line has one of the flags.
 func (o *Flags) AreGiven() bool {
-	return o.dir != "." || len(o.endpoints) > 0 || len(o.secrets) > 0 || o.modelKey != "" || o.unconfined
+	return o.dir != "." || len(o.endpoints) > 0 || len(o.secrets) > 0 || o.modelKey != "" || o.unconfined || o.source != "" || o.step != 0
 }
 
 // Versions of Landlock, with the kernels that have them.
@@ -66,9 +71,20 @@ func (r Run) Do(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	source, err := r.source(dir)
+	if err != nil {
+		return err
+	}
 	work, err := r.input(ctx, dir)
 	if err != nil {
 		return err
+	}
+	kept, err := memoOf(work, dir)
+	if err != nil {
+		return err
+	}
+	if source != nil {
+		work.continues(*source, r.Flags.step, kept)
 	}
 	commands := snapshot.NeedsSandbox(work.Snapshot)
 	confinement, err := r.confinement(commands, dir, thisKernel())
@@ -84,6 +100,9 @@ func (r Run) Do(ctx context.Context) error {
 		return err
 	}
 	defer place.close()
+	if err := place.begin(kept, source); err != nil {
+		return err
+	}
 	notes := append(work.notes, confinement...)
 	if !isWritable(dir) {
 		notes = append(notes, dir+" is not writable for you: the agent can only read.")

@@ -122,6 +122,24 @@ func (p Parts) missing(agent task.Agent) string {
 		"\nDo not rely on what is missing, and say so where it matters. Changes to files of Git LFS and below submodules are not published."
 }
 
+// sessionFolders are the folders of a state directory with files of the session.
+var sessionFolders = []string{"results", "memories", "tmp", "mounts", "attachments"}
+
+// TakeFiles moves the files of a session from the state directory of a Run to that of the Run that continues it.
+// It is done once: what is there stays.
+func TakeFiles(to, from string) error {
+	for _, name := range sessionFolders {
+		old, now := filepath.Join(from, name), filepath.Join(to, name)
+		if _, err := os.Lstat(now); !errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := os.Rename(old, now); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("taking over the files of the Run before: %w", err)
+		}
+	}
+	return nil
+}
+
 // lost reports whether an earlier attempt of the session had no directory of that name: an earlier version kept it in
 // memory, or it was removed.
 func (p Parts) lost(name string) bool {

@@ -99,31 +99,30 @@ func played(t *testing.T, did effects, at int) (dir string, records int) {
 	return dir, at - left
 }
 
-// continuedUntilDone continues a Run, is killed behind a record, and then works to the end.
-func continuedUntilDone(t *testing.T, dir string, did effects, c journal.Continued, prompt string, at int) (out Outcome, steps []step.Step, records int) {
+// A continuation is a Run that continues another.
+type continuation struct {
+	journal.Continued
+
+	dir, prompt string
+	did         effects
+}
+
+// untilDone is killed behind a record, and then works to the end.
+func (c continuation) untilDone(t *testing.T, at int) (Outcome, []step.Step) {
 	t.Helper()
-	continues := func(config *Config) {
-		config.Task.Prompt, config.Task.Continue = prompt, &task.Continue{Run: c.Run, RunUID: c.RunUID, Step: c.Step}
-	}
-	for attempt, left := 1, at; ; attempt++ {
-		d := openJournal(t, dir, "two", attempt, &c)
-		before := left
-		out = attemptOn(t, killedLog{d, &left}, did, func(config *Config) {
-			continues(config)
-			config.Task.Attempt = attempt
+	for attempt, left := 1, at; ; attempt, left = attempt+1, whole {
+		d := openJournal(t, c.dir, "two", attempt, &c.Continued)
+		out := attemptOn(t, killedLog{d, &left}, c.did, func(config *Config) {
+			config.Task.Attempt, config.Task.Prompt = attempt, c.prompt
+			config.Task.Continue = &task.Continue{Run: c.Run, RunUID: c.RunUID, Step: c.Step}
 		})
-		records += before - left
-		isDead := left == 0
-		if !isDead {
-			steps = transcriptSteps(t, d)
-		}
+		steps := transcriptSteps(t, d)
 		if err := d.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if !isDead {
-			return out, steps, records
+		if left > 0 {
+			return out, steps
 		}
-		left = whole
 	}
 }
 
@@ -145,32 +144,37 @@ func transcriptSteps(t *testing.T, d *journal.Dir) []step.Step {
 func TestARunThatContinuesAnotherRepeatsNothing(t *testing.T) {
 	_, all := played(t, effects{}, whole)
 	for source := 3; source <= all; source++ {
-		for at := 1 + source%stride; ; at += stride {
+		for at := 1 + source%stride; at < 20; at += stride {
 			did := effects{}
 			dir, _ := played(t, did, source)
-			c := journal.Continued{Run: "first", RunUID: "one"}
-			out, steps, _ := continuedUntilDone(t, copySource(t, dir), did, c, "more", at)
-			where := fmt.Sprintf("the source was killed behind record %d, the Run behind %d:\n%s", source, at, transcriptOf(steps))
-			if out.Reason != task.ReasonFinished {
-				t.Fatalf("ended %s: %s; %s", out.Reason, out.Message, where)
-			}
-			told := strings.Contains(transcriptOf(steps), toolcall.ResultLost)
-			for n := 1; n <= 3; n++ {
-				if made := did[fmt.Sprintf(`Bash{"n":%d}`, n)]; made > 1 || n == 3 && made == 0 && !told {
-					t.Fatalf("call %d happened %d times; %s", n, made, where)
-				}
-			}
-			if said := strings.Count(transcriptOf(steps), "user: more"); said != 1 {
-				t.Fatalf("the prompt was said %d times; %s", said, where)
-			}
-			if problem := unanswered(steps); problem != "" || !rising(steps) {
-				t.Fatalf("%s; %s", problem, where)
-			}
-			if at > 20 {
-				break
+			c := continuation{journal.Continued{Run: "first", RunUID: "one"}, copySource(t, dir), "more", did}
+			out, steps := c.untilDone(t, at)
+			if problem := repeated(out, steps, did); problem != "" {
+				t.Fatalf("%s; the source was killed behind record %d, the Run behind %d:\n%s", problem, source, at, transcriptOf(steps))
 			}
 		}
 	}
+}
+
+// repeated returns what is wrong with a Run that continued another; empty: nothing.
+func repeated(out Outcome, steps []step.Step, did effects) string {
+	transcript := transcriptOf(steps)
+	told := strings.Contains(transcript, toolcall.ResultLost)
+	for n := 1; n <= 3; n++ {
+		if made := did[fmt.Sprintf(`Bash{"n":%d}`, n)]; made > 1 || n == 3 && made == 0 && !told {
+			return fmt.Sprintf("call %d happened %d times", n, made)
+		}
+	}
+	said := strings.Count(transcript, "user: more")
+	switch {
+	case out.Reason != task.ReasonFinished:
+		return "it ended " + string(out.Reason) + ": " + out.Message
+	case said != 1:
+		return fmt.Sprintf("the prompt was said %d times", said)
+	case !rising(steps):
+		return "the steps are not in their order"
+	}
+	return unanswered(steps)
 }
 
 // stride leaves records out, because each is written to a disk.
@@ -184,19 +188,12 @@ func TestAForkMakesTheCallsAfterItsStepAnew(t *testing.T) {
 	for at := int64(1); at <= int64(len(last)); at++ {
 		again := effects{}
 		c := journal.Continued{Run: "first", RunUID: "one", Step: at}
-		out, steps, _ := continuedUntilDone(t, copySource(t, dir), again, c, "more", whole)
+		out, steps := continuation{c, copySource(t, dir), "more", again}.untilDone(t, whole)
 		where := fmt.Sprintf("forked at %d, %v:\n%s", at, again, transcriptOf(steps))
 		if out.Reason != task.ReasonFinished {
 			t.Fatalf("ended %s: %s; %s", out.Reason, out.Message, where)
 		}
-		want := effects{`Bash{"n":3}`: 1}
-		for _, s := range last[:at] { // the calls of the turn at which it was cut
-			for i, call := range s.Calls {
-				if s.Seq+int64(i)+1 > at && call.Name != "Finish" {
-					want[call.Name+string(call.Args)]++
-				}
-			}
-		}
+		want := madeAgain(last[:at])
 		if mustJSON(t, again) != mustJSON(t, want) {
 			t.Errorf("made %v, want %v; %s", again, want, where)
 		}
@@ -204,6 +201,20 @@ func TestAForkMakesTheCallsAfterItsStepAnew(t *testing.T) {
 			t.Error(where)
 		}
 	}
+}
+
+// madeAgain are the effects of a Run that takes over these steps: calls without a result there, and that of its prompt.
+func madeAgain(steps []step.Step) effects {
+	want := effects{`Bash{"n":3}`: 1}
+	last := int64(len(steps))
+	for _, s := range steps {
+		for i, call := range s.Calls {
+			if s.Seq+int64(i)+1 > last && call.Name != "Finish" {
+				want[call.Name+string(call.Args)]++
+			}
+		}
+	}
+	return want
 }
 
 func TestWhatAContinuedRunIsToldAndRefused(t *testing.T) {
@@ -221,7 +232,7 @@ func TestWhatAContinuedRunIsToldAndRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := journal.Continued{Run: "first", RunUID: "one", Step: tc.step}
-			out, steps, _ := continuedUntilDone(t, copySource(t, tc.from), effects{}, c, tc.prompt, whole)
+			out, steps := continuation{c, copySource(t, tc.from), tc.prompt, effects{}}.untilDone(t, whole)
 			got := strings.TrimSuffix(string(out.Reason)+": "+out.Message, ": ")
 			if got != tc.want {
 				t.Errorf("ended %s, want %s (%d records):\n%s", got, tc.want, records, transcriptOf(steps))
@@ -236,7 +247,7 @@ func TestWhatAContinuedRunIsToldAndRefused(t *testing.T) {
 // The usage of the Run before, its grants and what it was allowed are not those of the Run that continues it.
 func TestARunThatContinuesAnotherCountsFromZero(t *testing.T) {
 	dir, _ := played(t, effects{}, whole)
-	out, _, _ := continuedUntilDone(t, copySource(t, dir), effects{}, journal.Continued{Run: "first", RunUID: "one"}, "more", whole)
+	out, _ := continuation{journal.Continued{Run: "first", RunUID: "one"}, copySource(t, dir), "more", effects{}}.untilDone(t, whole)
 	if p := out.Progress; p.Counts.Steps != 2 || p.Counts.ToolCalls != 2 {
 		t.Errorf("it counts %+v", p.Counts)
 	}

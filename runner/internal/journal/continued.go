@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"iter"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // A Continued names the session of another Run that a Run continues.
@@ -26,9 +28,9 @@ type Continued struct {
 const maxChain = 20
 
 // SourceDir returns the folder of a state directory for the state directory of the Run that is continued.
-func SourceDir(dir string) string { return filepath.Join(dir, "source") }
+func SourceDir(dir string) string { return filepath.Join(dir, task.SourceFolder) }
 
-// A history is the journal of a Run in the files of all its attempts, with that of the Run that it continues.
+// A history is the journal of a Run in the files of all its attempts. The journal of the Run that it continues precedes it.
 type history struct {
 	segments  []segment // oldest first
 	continued *source   // nil: the Run continues none
@@ -53,31 +55,36 @@ type fork struct {
 // read returns the records up to number until, first those of the Run that is continued.
 func (h history) read(until int64) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		seq := int64(0)
-		if c := h.continued; c != nil {
-			for r, err := range c.records() {
+		for _, part := range h.parts(until) {
+			for r, err := range part {
 				if !yield(r, err) || err != nil {
 					return
 				}
-			}
-			seq = c.through
-		}
-		for i, s := range h.segments {
-			for r, err := range readSegment(s, seq, min(until, lastValid(h.segments[i+1:], s.last))) {
-				if !yield(r, err) || err != nil {
-					return
-				}
-				seq = r.Seq
 			}
 		}
 	}
 }
 
+// parts returns what read returns, by the files.
+func (h history) parts(until int64) []iter.Seq2[Record, error] {
+	var parts []iter.Seq2[Record, error]
+	seq := int64(0)
+	if c := h.continued; c != nil {
+		parts, seq = append(parts, c.records()), c.through
+	}
+	for i, s := range h.segments {
+		to := min(until, lastValid(h.segments[i+1:], s.last))
+		parts = append(parts, readSegment(s, seq, to))
+		seq = max(seq, to)
+	}
+	return parts
+}
+
 // last returns the number of the last record of all attempts.
 func (h history) last() int64 {
-	for i := len(h.segments) - 1; i >= 0; i-- {
-		if h.segments[i].header != nil {
-			return h.segments[i].last
+	for _, s := range slices.Backward(h.segments) {
+		if s.header != nil {
+			return s.last
 		}
 	}
 	return 0
@@ -124,29 +131,20 @@ func openSource(dir string, c Continued, depth int) (*source, error) {
 		return nil, fmt.Errorf("more than %d Runs continue each other", maxChain)
 	}
 	dir = SourceDir(dir)
-	found, err := segments(dir)
+	found, first, err := segmentsOf(dir, c.RunUID)
 	if err != nil {
 		return nil, err
 	}
 	s := &source{history: history{segments: found}}
-	for _, one := range found {
-		if err := checkHeader(one, c.RunUID); err != nil {
-			return nil, err
-		}
-	}
-	first := firstHeader(found)
-	if first == nil {
-		return nil, fmt.Errorf("the directory %s has no journal", dir)
-	}
 	if first.Continues != nil {
 		if s.continued, err = openSource(dir, *first.Continues, depth+1); err != nil {
 			return nil, err
 		}
 	}
-	if c.Through > s.last() {
-		return nil, fmt.Errorf("the journal in %s ends with record %d, and not with record %d or later", dir, s.last(), c.Through)
-	}
 	s.through = s.last()
+	if c.Through > s.through {
+		return nil, fmt.Errorf("the journal in %s ends with record %d, and not with record %d or later", dir, s.through, c.Through)
+	}
 	if c.Through != 0 {
 		s.through = c.Through
 	}
@@ -154,6 +152,24 @@ func openSource(dir string, c Continued, depth int) (*source, error) {
 		return s, nil
 	}
 	return s, s.cut(c)
+}
+
+// segmentsOf returns the files of the journal of a Run that has begun, and its first header.
+func segmentsOf(dir, runUID string) ([]segment, *Header, error) {
+	found, err := segments(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, s := range found {
+		if err := checkHeader(s, runUID); err != nil {
+			return nil, nil, err
+		}
+	}
+	first := firstHeader(found)
+	if first == nil {
+		return nil, nil, fmt.Errorf("the directory %s has no journal", dir)
+	}
+	return found, first, nil
 }
 
 // cut finds the fork of a session.

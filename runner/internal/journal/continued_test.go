@@ -48,9 +48,12 @@ func did(seq int64, call string) Record {
 
 // turns is a session of two turns. The results of its first come in another order than its calls.
 var turns = []Record{
-	said(1), said(2, "s2c1", "s2c2", "s2c3"), began("s2c1"), began("s2c2"), {Kind: KindAsk, Request: &Request{ID: "q", CallID: "s2c2"}}, began("s2c3"),
+	said(1), said(2, "s2c1", "s2c2", "s2c3"), began("s2c1"), began("s2c2"),
+	{Kind: KindAsk, Request: &Request{ID: "q", CallID: "s2c2"}},
+	began("s2c3"),
 	{Kind: KindStep, Session: "s2c2", Step: &step.Step{Seq: 1, Role: step.RoleUser}},
-	did(5, "s2c3"), did(3, "s2c1"), did(4, "s2c2"), said(6, "s6c1"), began("s6c1"), did(7, "s6c1"), {Kind: KindMark, Mark: &Mark{Type: MarkEnded, Text: "Stopped"}},
+	did(5, "s2c3"), did(3, "s2c1"), did(4, "s2c2"), said(6, "s6c1"), began("s6c1"), did(7, "s6c1"),
+	{Kind: KindMark, Mark: &Mark{Type: MarkEnded, Text: "Stopped"}},
 }
 
 // written is a record in a word.

@@ -73,19 +73,9 @@ func (d *Dir) takeOver() error {
 	if err != nil {
 		return err
 	}
-	own := segment{attempt: d.opts.Attempt, path: segmentPath(d.opts.Dir, d.opts.Attempt)}
-	for _, s := range found {
-		if err := d.checkSegment(s); err != nil {
-			return err
-		}
-		if s.attempt == own.attempt {
-			own = s
-			continue
-		}
-		d.earlier.segments = append(d.earlier.segments, s)
-		if s.header != nil {
-			d.seq = s.last
-		}
+	own, err := d.takeSegments(found)
+	if err != nil {
+		return err
 	}
 	continued, err := d.openContinued(firstHeader(found))
 	if err != nil {
@@ -100,6 +90,25 @@ func (d *Dir) takeOver() error {
 		}
 	}
 	return syncDir(d.opts.Dir)
+}
+
+// takeSegments takes the files of earlier attempts, and returns this attempt's own, which may not exist yet.
+func (d *Dir) takeSegments(found []segment) (segment, error) {
+	own := segment{attempt: d.opts.Attempt, path: segmentPath(d.opts.Dir, d.opts.Attempt)}
+	for _, s := range found {
+		if err := d.checkSegment(s); err != nil {
+			return own, err
+		}
+		if s.attempt == own.attempt {
+			own = s
+			continue
+		}
+		d.earlier.segments = append(d.earlier.segments, s)
+		if s.header != nil {
+			d.seq = s.last
+		}
+	}
+	return own, nil
 }
 
 // openContinued opens the journal of the Run that this one continues. It returns what the first header has to say of it;

@@ -25,12 +25,11 @@ var kept = map[string]bool{
 // setFields sets the exported fields of a struct to values other than zero.
 func setFields(t *testing.T, v reflect.Value) {
 	t.Helper()
-	for i := range v.NumField() {
-		f := v.Field(i)
+	for _, f := range v.Fields() {
 		if !f.CanSet() {
 			continue
 		}
-		switch f.Kind() { //nolint:exhaustive // all others are an error
+		switch f.Kind() {
 		case reflect.String:
 			f.SetString("x")
 		case reflect.Bool:
@@ -55,9 +54,9 @@ func setFields(t *testing.T, v reflect.Value) {
 // left are the fields of a struct that are not zero.
 func left(name string, v reflect.Value) map[string]bool {
 	out := map[string]bool{}
-	for i := range v.NumField() {
-		if !v.Field(i).IsZero() {
-			out[name+"."+v.Type().Field(i).Name] = true
+	for field, value := range v.Fields() {
+		if !value.IsZero() {
+			out[name+"."+field.Name] = true
 		}
 	}
 	return out
