@@ -125,7 +125,7 @@ func (p Parts) missing(agent task.Agent) string {
 // sessionFolders are the folders of a state directory with files of the session.
 var sessionFolders = []string{"results", "memories", "tmp", "mounts", "attachments"}
 
-// TakeFiles moves the files of a session from the state directory of a Run to that of the Run that continues it.
+// TakeFiles moves the files of a session from one state directory to another, of the Run that continues it.
 // It is done once: what is there stays.
 func TakeFiles(to, from string) error {
 	for _, name := range sessionFolders {
