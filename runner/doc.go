@@ -6,6 +6,5 @@
 //		os.Exit(runner.Main(runner.WithModel("acme", acme.New)))
 //	}
 //
-// The steps of an attempt: read the task, wait for the keys, take over the journal, work (package engine), report the
-// end twice (in the termination message and in the Run's status), exit with a code of package task.
+// What one attempt does is in package attempt, below internal.
 package runner

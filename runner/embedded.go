@@ -17,11 +17,11 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/shared/clock"
 	"github.com/deckhand-dev/deckhand/internal/shared/template"
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/attempt"
 	"github.com/deckhand-dev/deckhand/runner/internal/config"
 	"github.com/deckhand-dev/deckhand/runner/internal/eventlog"
 	"github.com/deckhand-dev/deckhand/runner/internal/place"
 	"github.com/deckhand-dev/deckhand/runner/internal/pubsub"
-	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -164,22 +164,15 @@ func (r *Run) work(subscribe func(*eventlog.Feed)) {
 		r.err = err
 		return
 	}
-	env.subscribe = subscribe
-	a := newAttempt(env)
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.ctx))
-	defer cancel(nil)
-	defer context.AfterFunc(r.ctx, func() {
-		a.latest.Update(func(s *signals.Signals) { s.Interrupted = true })
-		cancel(signals.ErrInterrupted)
-	})()
-	r.end(a.runToEnd(ctx, r.embedded.options))
+	env.Subscribe = subscribe
+	r.end(attempt.Run(r.ctx, env, registryOf(r.embedded.options)))
 }
 
 // end keeps how the attempt ended.
-func (r *Run) end(e ending) {
-	out := e.outcome
+func (r *Run) end(e attempt.Ending) {
+	out := e.Outcome
 	r.result = Result{
-		Text: out.Text, Output: out.Output, Files: e.result.Files,
+		Text: out.Text, Output: out.Output, Files: e.Result.Files,
 		Counts: out.Progress.Counts, Usage: out.Progress.Usage, Warning: out.Warning,
 	}
 	switch {
@@ -205,7 +198,7 @@ func (r *Run) interrupted() error {
 var agentKey = task.SecretKey{Secret: "runner.Agent", Key: "Key"}
 
 // environment returns the environment of an attempt, and a function that removes its temporary directories.
-func (a Agent) environment(prompt string, options []Option) (env environment, remove func(), err error) {
+func (a Agent) environment(prompt string, options []Option) (env attempt.Environment, remove func(), err error) {
 	var temporary []string
 	remove = func() {
 		for _, dir := range temporary {
@@ -224,7 +217,7 @@ func (a Agent) environment(prompt string, options []Option) (env environment, re
 			return env, remove, task.End(task.ReasonMisconfigured, "making the directories of the agent: %w", err)
 		}
 	}
-	registry, err := newRegistry(options)
+	registry, err := registryOf(options)()
 	if err != nil {
 		return env, remove, task.End(task.ReasonMisconfigured, "%w", err)
 	}
@@ -236,11 +229,10 @@ func (a Agent) environment(prompt string, options []Option) (env environment, re
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return environment{
-		byHand: true, place: place.Program, task: t.encode, key: a.key,
-		workspace: dirs[0], commandDir: dirs[0], state: dirs[1],
-		stdout: io.Discard, log: log, now: clock.Now,
-		reporter: func(environment, task.Task, func(error)) (reporter, error) { return noReporter{}, nil },
+	return attempt.Environment{
+		ByHand: true, Place: place.Program, Task: t.encode, Key: a.key,
+		Workspace: dirs[0], CommandDir: dirs[0], State: dirs[1],
+		Stdout: io.Discard, Log: log, Now: clock.Now,
 	}, remove, nil
 }
 

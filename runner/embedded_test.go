@@ -168,7 +168,7 @@ func TestAnEmbeddedAgentThatDoesNotFinish(t *testing.T) {
 			[]Option{WithModel("failing", failing)},
 			task.ReasonMisconfigured, "no such deployment; choose another",
 		},
-		"an option twice":            {nil, "go", []Option{WithTool("Upper", upper), WithTool("Upper", upper)}, task.ReasonMisconfigured, `runner.WithTool("Upper") is used twice; rename one`},
+		"an option twice":            {nil, "go", []Option{{}, WithTool("Upper", upper), WithTool("Upper", upper)}, task.ReasonMisconfigured, `runner.WithTool("Upper") is used twice; rename one`},
 		"a directory that is a file": {func(a *Agent) { a.State = os.Args[0] }, "go", nil, task.ReasonMisconfigured, "making the directories of the agent: mkdir"},
 		"commands without a sandbox": {func(a *Agent) { a.Tools = []task.Tool{{Builtin: "Shell"}} }, "go", nil, task.ReasonMisconfigured, "Agent.Tools[0]: Shell needs a sandbox, which an agent of a Go program does not have"},
 		"a limit that cannot be":     {func(a *Agent) { a.Limits.Tokens = -1 }, "go", nil, task.ReasonMisconfigured, "limits.tokens is -1"},
@@ -409,5 +409,19 @@ func TestTextsOfAnEmbeddedAgentHaveNoExpressions(t *testing.T) {
 	}
 	if !strings.HasPrefix(system, instructions) || !strings.Contains(first, prompt) {
 		t.Errorf("the model reads the instructions %q and the prompt %q", system, first)
+	}
+}
+
+// The next Run of a program names the Run before it.
+func TestARunHoldsItsDirectoryWithItsProcess(t *testing.T) {
+	agent, _, option := scripted(callsTool("Upper", `{"text":"a"}`), saysText("done"))
+	agent.State = t.TempDir()
+	var second error
+	_, err := New(agent, option, WithTool("Upper", func(ctx context.Context, s registry.ToolSpec) ([]tool.Tool, error) {
+		_, second = New(agent, option, WithTool("Upper", upper)).Run(ctx, "go").Result()
+		return upper(ctx, s)
+	})).Run(t.Context(), "go").Result()
+	if err != nil || second == nil || !strings.Contains(second.Error(), ": this process)") {
+		t.Errorf("the first ends with %v, the second with %v", err, second)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/registry"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -96,7 +97,11 @@ func damage(t *testing.T, state string) {
 func holdsJournal(t *testing.T, a *Agent) []Option {
 	t.Helper()
 	a.State = t.TempDir()
-	lockElsewhere(t, a.State, "4711 web-1\n")
+	dir, err := journal.Open(journal.Options{Dir: a.State, RunUID: "another", Attempt: 1, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = dir.Close() })
 	return nil
 }
 

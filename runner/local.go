@@ -3,7 +3,6 @@ package runner
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -13,18 +12,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 
 	"github.com/deckhand-dev/deckhand/internal/shared/clock"
-	"github.com/deckhand-dev/deckhand/internal/shared/networkcheck"
+	"github.com/deckhand-dev/deckhand/runner/internal/attempt"
 	"github.com/deckhand-dev/deckhand/runner/internal/config"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/place"
-	"github.com/deckhand-dev/deckhand/runner/internal/redact"
-	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
-	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/egress"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -39,7 +33,7 @@ func MainLocal(options ...Option) int {
 		fmt.Fprintln(os.Stderr, err)
 		return task.ExitBadTask
 	}
-	return runAttempt(f.environment(), options)
+	return attempt.Main(f.environment(), registryOf(options))
 }
 
 // localFlags are the flags of runner-local. A key is never a flag: flags are
@@ -76,28 +70,25 @@ func flags(args []string, usage io.Writer) (localFlags, error) {
 	return f, nil
 }
 
-func (f localFlags) environment() environment {
+func (f localFlags) environment() attempt.Environment {
 	commandDir, err := filepath.Abs(f.workspace)
 	if err != nil {
 		commandDir = f.workspace
 	}
-	return environment{
-		commandDir:  commandDir,
-		task:        f.read,
-		key:         f.key,
-		signalsFile: f.signals,
-		byHand:      true,
-		place:       place.Local,
-		state:       f.state,
-		workspace:   f.workspace,
-		sandbox:     f.sandbox,
-		secrets:     f.secrets,
-		stdout:      os.Stdout,
-		log:         slog.New(slog.NewTextHandler(os.Stderr, nil)),
-		now:         clock.Now,
-		reporter: func(environment, task.Task, func(error)) (reporter, error) {
-			return noReporter{}, nil
-		},
+	return attempt.Environment{
+		CommandDir:  commandDir,
+		Task:        f.read,
+		Key:         f.key,
+		SignalsFile: f.signals,
+		ByHand:      true,
+		Place:       place.Local,
+		State:       f.state,
+		Workspace:   f.workspace,
+		Sandbox:     f.sandbox,
+		Secrets:     f.secrets,
+		Stdout:      os.Stdout,
+		Log:         slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Now:         clock.Now,
 	}
 }
 
@@ -131,14 +122,14 @@ type localTask struct {
 	Secrets  secretValues  `json:"secrets,omitempty"`
 }
 
-func (f localFlags) read() (input, error) {
+func (f localFlags) read() (attempt.Input, error) {
 	data, err := f.readTask()
 	if err != nil {
-		return input{}, fmt.Errorf("reading the task: %w", err)
+		return attempt.Input{}, fmt.Errorf("reading the task: %w", err)
 	}
 	var t localTask
 	if err := config.Decode(bytes.TrimSpace(data), &t); err != nil {
-		return input{}, fmt.Errorf("reading the task %s: %w", f.task, err)
+		return attempt.Input{}, fmt.Errorf("reading the task %s: %w", f.task, err)
 	}
 	if f.given != nil {
 		*f.given = t.Secrets
@@ -147,24 +138,24 @@ func (f localFlags) read() (input, error) {
 	t.Task.Run.UID = cmp.Or(t.Task.Run.UID, uniqueUID("local", f.state))
 	for _, k := range config.Secrets(t.Snapshot) {
 		if _, err := f.key(k)(); err != nil {
-			return input{}, fmt.Errorf("reading the key %s of the Secret %s: %w", k.Key, k.Secret, err)
+			return attempt.Input{}, fmt.Errorf("reading the key %s of the Secret %s: %w", k.Key, k.Secret, err)
 		}
 	}
 	return t.encode()
 }
 
 // encode returns a task as an operator would send it.
-func (t *localTask) encode() (input, error) {
+func (t *localTask) encode() (attempt.Input, error) {
 	snapshot, err := json.Marshal(t.Snapshot)
 	if err != nil {
-		return input{}, fmt.Errorf("encoding the snapshot: %w", err)
+		return attempt.Input{}, fmt.Errorf("encoding the snapshot: %w", err)
 	}
 	t.Task.SnapshotHash = task.Hash(snapshot)
 	whole, err := json.Marshal(t.Task)
 	if err != nil {
-		return input{}, fmt.Errorf("encoding the task: %w", err)
+		return attempt.Input{}, fmt.Errorf("encoding the task: %w", err)
 	}
-	return input{task: whole, snapshot: snapshot}, nil
+	return attempt.Input{Task: whole, Snapshot: snapshot}, nil
 }
 
 // uniqueUID returns a UID for a Run that no cluster knows. It begins with a name. The Run whose journal is in the state
@@ -206,157 +197,4 @@ func (t *localTask) fillIn() {
 			a.Limits.Depth = cmp.Or(a.Limits.Depth, 3)
 		}
 	}
-}
-
-// sandboxClients are the connections to the containers beside the runner's.
-type sandboxClients struct {
-	mu   sync.Mutex
-	open []*sandbox.Client
-}
-
-// dial makes a client of the container that shares a directory.
-func (s *sandboxClients) dial(dir string) sandbox.Sandbox {
-	c := sandbox.Dial(filepath.Join(dir, task.SandboxSocket))
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.open = append(s.open, c)
-	return c
-}
-
-func (s *sandboxClients) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range s.open {
-		_ = c.Close() // it is over either way
-	}
-}
-
-// sandboxClient is the sandbox of the Run; nil: there is none. With it goes the way out for
-// its commands.
-func (a *attempt) sandboxClient(ctx context.Context) sandbox.Sandbox {
-	want := a.snapshot.Sandbox
-	if want == nil || a.sandbox == "" {
-		return nil
-	}
-	go func() {
-		err := egress.Serve(ctx, filepath.Join(a.sandbox, task.ProxySocket), egress.Options{
-			Hosts:   want.Hosts,
-			Refused: a.refusals.add,
-			Log: func(host string, allowed bool) {
-				a.log.Warn("A command reaches out", "host", host, "allowed", allowed, "audit", "egress")
-			},
-		})
-		if err != nil && ctx.Err() == nil {
-			a.log.Error("Commands have no way out", "error", err)
-		}
-	}()
-	return a.sandboxes.dial(a.sandbox)
-}
-
-// serverClients finds the container of the MCP server of a Toolset; nil: there are none.
-func (a *attempt) serverClients() func(toolset string) sandbox.Sandbox {
-	if a.servers == "" {
-		return nil
-	}
-	return func(toolset string) sandbox.Sandbox { return a.sandboxes.dial(filepath.Join(a.servers, toolset)) }
-}
-
-// showConfinement reports how commands are confined. Where the confinement is not required, nothing
-// waits for NetworkPolicies: the status has PortsOnly until they were shown to be enforced.
-func (a *attempt) showConfinement(ctx context.Context, status *statusReporter, c sandbox.Confinement) {
-	show := func(network string) {
-		status.showConfinement(&task.Confinement{Process: c.Process, Files: c.Files, Network: network, LandlockABI: c.LandlockABI})
-	}
-	show(c.Network)
-	if c.Network != sandbox.PortsOnly || a.network == nil {
-		return
-	}
-	go func() {
-		switch f := a.network(ctx); {
-		case f.State == networkcheck.Closed:
-			show(sandbox.Enforced)
-		case f.State == networkcheck.Unknown && ctx.Err() == nil:
-			a.log.Warn("It is unknown whether NetworkPolicies are enforced", "error", f.Err)
-		}
-	}()
-}
-
-// printableProgress is what a runner reports without control characters: models, servers and file
-// names choose most of its text, and programs such as kubectl -o jsonpath print it to terminals as
-// it is.
-func printableProgress(p task.Progress) task.Progress {
-	p.Model = redact.Printable(p.Model)
-	if w := p.ModelWait; w != nil {
-		wait := *w
-		wait.Model, wait.Message = redact.Printable(w.Model), redact.Printable(w.Message)
-		p.ModelWait = &wait
-	}
-	if s := p.Step; s != nil {
-		step := *s
-		step.Name = redact.Printable(s.Name)
-		p.Step = &step
-	}
-	p.Recent = slices.Clone(p.Recent)
-	for i := range p.Recent {
-		r := &p.Recent[i]
-		r.Name, r.Summary = redact.Printable(r.Name), redact.Printable(r.Summary)
-	}
-	p.Pending = slices.Clone(p.Pending)
-	for i := range p.Pending {
-		q := &p.Pending[i]
-		q.Agent, q.Question, q.Tool, q.Rule = redact.Printable(q.Agent), redact.Printable(q.Question), redact.Printable(q.Tool), redact.Printable(q.Rule)
-		if q.Kind != task.PendingDelegation { // the input of a child Run, which is not changed
-			q.Args, q.Schema = printableJSON(q.Args, task.MaxArgs), printableJSON(q.Schema, task.MaxSchema)
-		}
-	}
-	p.Decided = slices.Clone(p.Decided)
-	for i := range p.Decided {
-		p.Decided[i].Refused = redact.Printable(p.Decided[i].Refused)
-	}
-	if p.Result != nil {
-		r := printableResult(*p.Result)
-		p.Result = &r
-	}
-	return p
-}
-
-// printableResult is a result without control characters.
-func printableResult(r task.Result) task.Result {
-	r.Message, r.Warning, r.Text = redact.Printable(r.Message), redact.Printable(r.Warning), redact.Printable(r.Text)
-	r.Output = printableJSON(r.Output, task.MaxOutput)
-	r.Files = slices.Clone(r.Files)
-	for i := range r.Files {
-		r.Files[i].Path = printableLine(r.Files[i].Path)
-	}
-	if r.Published != nil {
-		published := *r.Published
-		published.Branch = printableLine(published.Branch)
-		r.Published = &published
-	}
-	return r
-}
-
-// printableLine is a name with a question mark in place of line ends and tabs.
-func printableLine(name string) string {
-	return strings.NewReplacer("\n", "?", "\t", "?").Replace(redact.Printable(name))
-}
-
-// printableJSON is JSON, or a part of it, with the same value, in which characters that
-// [redact.Printable] would drop are escaped. They are dropped if the text is then longer than most.
-func printableJSON(text string, most int) string {
-	if redact.Printable(text) == text {
-		return text
-	}
-	var out strings.Builder
-	for _, r := range text {
-		if shown := string(r); redact.Printable(shown) == shown {
-			out.WriteRune(r)
-		} else {
-			fmt.Fprintf(&out, `\u%04x`, r)
-		}
-	}
-	if out.Len() > most {
-		return redact.Printable(text)
-	}
-	return out.String()
 }

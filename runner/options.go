@@ -3,6 +3,7 @@ package runner
 import (
 	"errors"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/attempt"
 	"github.com/deckhand-dev/deckhand/runner/internal/config"
 	"github.com/deckhand-dev/deckhand/runner/registry"
 )
@@ -45,14 +46,16 @@ func WithListener(f registry.Listener) Option {
 	return Option{func(r *config.Registry) error { return r.AddListener(f) }}
 }
 
-// newRegistry applies the options and returns the errors of all.
-func newRegistry(options []Option) (*config.Registry, error) {
-	r := config.NewRegistry()
-	var errs []error
-	for _, o := range options {
-		if o.add != nil { // the zero Option adds nothing
-			errs = append(errs, o.add(r))
+// registryOf returns the function that applies the options. It returns the errors of all of them.
+func registryOf(options []Option) attempt.Registry {
+	return func() (*config.Registry, error) {
+		r := config.NewRegistry()
+		var errs []error
+		for _, o := range options {
+			if o.add != nil { // the zero Option adds nothing
+				errs = append(errs, o.add(r))
+			}
 		}
+		return r, errors.Join(errs...)
 	}
-	return r, errors.Join(errs...)
 }

@@ -16,7 +16,7 @@
 //	termination.json        from the runner: its termination message
 //	journal                 from the runner: the state directory while it asks
 //
-// The tests in runner/versions_test.go run a runner on it, those in
+// The tests in runner/internal/attempt/versions_test.go run a runner on it, those in
 // test/controller/versions_test.go an operator. The files are never changed once their
 // version is released. A new version has a folder of its own.
 //

@@ -11,8 +11,8 @@ import (
 )
 
 // Parts of messages that are true only while a Run waits: how runners end the message about a missing key or repository
-// (runner/config, runner/fetch), the end of the operator's message about a missing object, and the end of the message
-// about a failed request (apierr.Describe).
+// (runner/internal/config, runner/internal/attempt), the end of the operator's message about a missing object, and the
+// end of the message about a failed request (apierr.Describe).
 const (
 	continues = "; the Run continues "
 	byItself  = continues + "when it exists"

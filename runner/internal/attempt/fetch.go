@@ -1,0 +1,213 @@
+package attempt
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/deckhand-dev/deckhand/internal/shared/report"
+	"github.com/deckhand-dev/deckhand/runner/internal/config"
+	"github.com/deckhand-dev/deckhand/runner/internal/redact"
+	"github.com/deckhand-dev/deckhand/runner/internal/signals"
+	"github.com/deckhand-dev/deckhand/runner/internal/workspace"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+const (
+	// secretTimeout is how long the credentials of a repository are waited for.
+	secretTimeout = 15 * time.Second
+	secretPoll    = 500 * time.Millisecond
+	// fetchFor is how long the runner tries to reach a missing repository, fetchPause the delay between two tries. A
+	// server that was created together with the Run may start later.
+	fetchFor   = time.Minute
+	fetchPause = 2 * time.Second
+)
+
+// Fetch prepares the workspace of a Run, once, and returns the exit code. It has
+// no access to the status of the Run: it reports in its termination message.
+func Fetch(env Environment) int {
+	var told signals.Latest
+	ctx, release := interruption(context.Background(), &told)
+	defer release()
+	ctx, cancel := untilInterrupted(ctx, &told)
+	defer cancel()
+	t, err := env.prepareWorkspace(ctx)
+	if err == nil {
+		return task.ExitCommitted
+	}
+	end := endOf(err)
+	env.Log.Error("The workspace is not prepared", "error", err)
+	if env.terminationLog != "" {
+		_ = report.Terminate(env.terminationLog, task.Termination{Version: task.Version, Attempt: t.Attempt, Result: task.Result{
+			Reason: end.Reason, Message: task.Cut(redact.Printable(end.Message), task.MaxMessage),
+		}}) // what cannot be left is in the log
+	}
+	return task.ExitCode(end.Reason)
+}
+
+// endOf returns the error that ends an attempt after an error of preparing or publishing. An error that a user must
+// resolve is final; any other is retried.
+func endOf(err error) *task.EndError {
+	if end, is := errors.AsType[*task.EndError](err); is {
+		return end
+	}
+	if refused, is := errors.AsType[*workspace.RefusedError](err); is {
+		return &task.EndError{Reason: task.ReasonMisconfigured, Message: "Preparing the workspace: " + refused.Message, Cause: err}
+	}
+	reason := task.ReasonToolUnavailable
+	if errors.Is(err, syscall.ENOSPC) {
+		reason = task.ReasonStorageFull
+	}
+	return &task.EndError{Reason: reason, Message: "Preparing the workspace: " + err.Error(), Cause: err}
+}
+
+func (e Environment) prepareWorkspace(ctx context.Context) (task.Task, error) {
+	in, err := e.Task()
+	if err != nil {
+		return task.Task{}, err
+	}
+	t, s, err := config.Read(in.Task, in.Snapshot)
+	if err != nil {
+		return t, task.End(task.ReasonMisconfigured, "%w", err)
+	}
+	repository, err := e.repository(ctx, t, s.Workspace.Git)
+	if err != nil {
+		return t, err
+	}
+	files := make([]workspace.Files, 0, len(s.Workspace.Files))
+	for i, at := range s.Workspace.Files {
+		files = append(files, workspace.Files{Dir: filepath.Join(task.FilesDir, strconv.Itoa(i)), Path: at})
+	}
+	options := workspace.Options{
+		Workspace: e.Workspace, State: e.State, Origin: e.origin, Git: repository, Files: files, MaxBytes: e.size,
+		Log: func(text string) { e.Log.Info(text) },
+	}
+	wait, cancel := context.WithTimeout(ctx, fetchFor)
+	defer cancel()
+	return t, retry(wait, fetchPause, func() error {
+		err := workspace.Fetch(ctx, options)
+		if err != nil {
+			e.Log.Warn("Preparing the workspace failed", "error", err)
+		}
+		return err
+	})
+}
+
+// retry calls try until it succeeds or is refused, or wait ends.
+func retry(wait context.Context, pause time.Duration, try func() error) error {
+	for {
+		err := try()
+		if _, refused := errors.AsType[*workspace.RefusedError](err); err == nil || refused {
+			return err
+		}
+		select {
+		case <-wait.Done():
+			return err
+		case <-time.After(pause):
+		}
+	}
+}
+
+// repository returns a repository with its credentials, after waiting until they exist; nil: there is none.
+func (e Environment) repository(ctx context.Context, t task.Task, g *task.Git) (*workspace.Git, error) {
+	if g == nil {
+		return nil, nil //nolint:nilnil // no repository is a fact, not a fault
+	}
+	out := &workspace.Git{URL: g.URL, Revision: g.Revision, Depth: g.Depth}
+	out.CABundle, _ = os.ReadFile(task.CAFile) // it need not be there
+	if g.Secret == "" {
+		return out, nil
+	}
+	out.Credentials = filepath.Join(e.Secrets, g.Secret)
+	if !g.Publish && workspace.Fetched(cmp.Or(e.origin, e.State)) {
+		return out, nil // they are not needed any more
+	}
+	ctx, cancel := context.WithTimeout(ctx, secretTimeout)
+	defer cancel()
+	poll := time.NewTicker(secretPoll)
+	defer poll.Stop()
+	for len(visibleKeys(out.Credentials)) == 0 {
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return nil, context.Cause(ctx)
+			}
+			return nil, task.End(task.ReasonSecretMissing, "Secret %s does not exist, or is empty, in namespace %s; create it (kubectl create secret generic %s --type=kubernetes.io/basic-auth --from-literal=username=… --from-literal=password=…); the Run continues within two minutes after it exists",
+				g.Secret, t.Run.Namespace, g.Secret)
+		}
+	}
+	return out, nil
+}
+
+// missing returns, for the agent, what the workspace lacks of its repository. It also emits a warning for users.
+func (a *attempt) missing() []string {
+	if a.snapshot.Workspace.Git == nil {
+		return nil
+	}
+	lines, err := workspace.Missing(cmp.Or(a.origin, a.State))
+	if err != nil {
+		a.Log.Warn("It is not known what the workspace lacks", "error", err)
+	}
+	for _, line := range lines {
+		a.Log.Warn(line)
+	}
+	return lines
+}
+
+// visibleKeys are the keys of a mounted Secret.
+func visibleKeys(dir string) []string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, e := range entries {
+		if e.Name()[0] != '.' { // those are the kubelet's
+			out = append(out, e.Name())
+		}
+	}
+	return out
+}
+
+// credentials are the keys of the Secret of a repository, for the redactor.
+func (a *attempt) credentials() []redact.Secret {
+	g := a.snapshot.Workspace.Git
+	if g == nil || g.Secret == "" {
+		return nil
+	}
+	var out []redact.Secret
+	for _, key := range visibleKeys(filepath.Join(a.Secrets, g.Secret)) {
+		value, err := config.KeyFile(filepath.Join(a.Secrets, g.Secret, key))()
+		if err == nil && key != "username" {
+			out = append(out, redact.Secret{Name: g.Secret, Key: key, Value: []byte(value)})
+		}
+	}
+	return out
+}
+
+// SendFiles writes a file or directory of a workspace as a tar archive and returns the exit code. Its caller has the
+// right to exec into the pod.
+func SendFiles(stdout, stderr io.Writer, dir, path string) int {
+	if err := workspace.WriteArchive(stdout, dir, path); err != nil {
+		fmt.Fprintln(stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// WaitForTermination waits until the kubelet ends the container.
+func WaitForTermination() int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	<-ctx.Done()
+	return 0
+}

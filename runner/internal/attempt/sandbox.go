@@ -1,0 +1,85 @@
+package attempt
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+
+	"github.com/deckhand-dev/deckhand/internal/shared/networkcheck"
+	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
+	"github.com/deckhand-dev/deckhand/runner/internal/sandbox/egress"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// sandboxClients are the connections to the containers beside the runner's.
+type sandboxClients struct {
+	mu   sync.Mutex
+	open []*sandbox.Client
+}
+
+// dial makes a client of the container that shares a directory.
+func (s *sandboxClients) dial(dir string) sandbox.Sandbox {
+	c := sandbox.Dial(filepath.Join(dir, task.SandboxSocket))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open = append(s.open, c)
+	return c
+}
+
+func (s *sandboxClients) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.open {
+		_ = c.Close() // it is over either way
+	}
+}
+
+// sandboxClient is the sandbox of the Run; nil: there is none. With it goes the way out for
+// its commands.
+func (a *attempt) sandboxClient(ctx context.Context) sandbox.Sandbox {
+	want := a.snapshot.Sandbox
+	if want == nil || a.Sandbox == "" {
+		return nil
+	}
+	go func() {
+		err := egress.Serve(ctx, filepath.Join(a.Sandbox, task.ProxySocket), egress.Options{
+			Hosts:   want.Hosts,
+			Refused: a.refusals.add,
+			Log: func(host string, allowed bool) {
+				a.Log.Warn("A command reaches out", "host", host, "allowed", allowed, "audit", "egress")
+			},
+		})
+		if err != nil && ctx.Err() == nil {
+			a.Log.Error("Commands have no way out", "error", err)
+		}
+	}()
+	return a.sandboxes.dial(a.Sandbox)
+}
+
+// serverClients finds the container of the MCP server of a Toolset; nil: there are none.
+func (a *attempt) serverClients() func(toolset string) sandbox.Sandbox {
+	if a.servers == "" {
+		return nil
+	}
+	return func(toolset string) sandbox.Sandbox { return a.sandboxes.dial(filepath.Join(a.servers, toolset)) }
+}
+
+// showConfinement reports how commands are confined. Where the confinement is not required, nothing
+// waits for NetworkPolicies: the status has PortsOnly until they were shown to be enforced.
+func (a *attempt) showConfinement(ctx context.Context, status *statusReporter, c sandbox.Confinement) {
+	show := func(network string) {
+		status.showConfinement(&task.Confinement{Process: c.Process, Files: c.Files, Network: network, LandlockABI: c.LandlockABI})
+	}
+	show(c.Network)
+	if c.Network != sandbox.PortsOnly || a.network == nil {
+		return
+	}
+	go func() {
+		switch f := a.network(ctx); {
+		case f.State == networkcheck.Closed:
+			show(sandbox.Enforced)
+		case f.State == networkcheck.Unknown && ctx.Err() == nil:
+			a.Log.Warn("It is unknown whether NetworkPolicies are enforced", "error", f.Err)
+		}
+	}()
+}
