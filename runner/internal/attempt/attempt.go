@@ -188,7 +188,7 @@ func (a *attempt) awaitKeys(ctx context.Context) error {
 	since := a.Now()
 	defer func() { a.began = a.began.Add(max(a.Now().Sub(since), 0)) }() // limits.duration does not count this wait
 	secrets, err := config.AwaitKeys(ctx, a.Place, config.Secrets(a.snapshot), a.task.Run.Namespace, a.Key)
-	a.redact = redact.New(append(secrets, a.credentials()...)...)
+	a.redact = redact.New(append(secrets, a.credentials(a.snapshot.Workspace.Git)...)...)
 	return err
 }
 
@@ -215,8 +215,8 @@ func (a *attempt) build(ctx context.Context) (config.Built, error) {
 	}
 	a.disk = d
 	built, err := a.registry.Build(ctx, config.Parts{
-		Task: a.task, Snapshot: a.snapshot, Place: a.Place, Workspace: d, Missing: a.missing(), State: a.State, Key: a.keyReader, Redact: a.redact.String, Now: a.Now,
-		CommandDir: a.CommandDir, Sandbox: a.sandboxClient(ctx), Network: a.network, Server: a.serverClients(), Learn: a.redact.Add, Log: func(text string) { a.Log.Warn(text) },
+		Task: a.task, Snapshot: a.snapshot, Place: a.Place, Workspace: d, Missing: a.missing(a.snapshot.Workspace.Git), State: a.State, Key: a.keyReader, Redact: a.redact.String, Now: a.Now,
+		CommandDir: a.CommandDir, Sandbox: a.sandboxes.ofRun(ctx, a.Environment, a.snapshot.Sandbox, a.refusals.add), Network: a.network, Server: a.sandboxes.ofServers(a.servers), Learn: a.redact.Add, Log: func(text string) { a.Log.Warn(text) },
 	})
 	a.built = built
 	return built, err

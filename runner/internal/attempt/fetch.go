@@ -148,17 +148,17 @@ func (e Environment) repository(ctx context.Context, t task.Task, g *task.Git) (
 	return out, nil
 }
 
-// missing returns, for the agent, what the workspace lacks of its repository. It also emits a warning for users.
-func (a *attempt) missing() []string {
-	if a.snapshot.Workspace.Git == nil {
+// missing returns, for the agent, what the workspace lacks of its repository; without one, nothing. It also emits a warning for users.
+func (e Environment) missing(g *task.Git) []string {
+	if g == nil {
 		return nil
 	}
-	lines, err := workspace.Missing(cmp.Or(a.origin, a.State))
+	lines, err := workspace.Missing(cmp.Or(e.origin, e.State))
 	if err != nil {
-		a.Log.Warn("It is not known what the workspace lacks", "error", err)
+		e.Log.Warn("It is not known what the workspace lacks", "error", err)
 	}
 	for _, line := range lines {
-		a.Log.Warn(line)
+		e.Log.Warn(line)
 	}
 	return lines
 }
@@ -179,14 +179,13 @@ func visibleKeys(dir string) []string {
 }
 
 // credentials are the keys of the Secret of a repository, for the redactor.
-func (a *attempt) credentials() []redact.Secret {
-	g := a.snapshot.Workspace.Git
+func (e Environment) credentials(g *task.Git) []redact.Secret {
 	if g == nil || g.Secret == "" {
 		return nil
 	}
 	var out []redact.Secret
-	for _, key := range visibleKeys(filepath.Join(a.Secrets, g.Secret)) {
-		value, err := config.KeyFile(filepath.Join(a.Secrets, g.Secret, key))()
+	for _, key := range visibleKeys(filepath.Join(e.Secrets, g.Secret)) {
+		value, err := config.KeyFile(filepath.Join(e.Secrets, g.Secret, key))()
 		if err == nil && key != "username" {
 			out = append(out, redact.Secret{Name: g.Secret, Key: key, Value: []byte(value)})
 		}

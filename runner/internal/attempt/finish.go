@@ -43,7 +43,7 @@ const (
 // finish reports the end: first to the termination message, which needs no network, then
 // to the status of the Run.
 func (a *attempt) finish(ctx context.Context, out engine.Outcome) Ending {
-	published, out := a.publish(ctx, out)
+	published, out := a.publisher().publish(ctx, out)
 	result := a.result(out)
 	result.Published = published
 	var files resultFiles
@@ -104,7 +104,7 @@ func (a *attempt) result(out engine.Outcome) task.Result {
 	r.Files = slices.DeleteFunc(r.Files, func(f task.File) bool { return len(f.Path) > task.MaxPath }) // the log has them
 	if len(out.Text) > task.MaxText {
 		note := fmt.Sprintf("The text has %d bytes and is cut here.", len(out.Text))
-		if f, err := a.writeText(out.Text); err == nil {
+		if f, err := a.writeText(a.task.Run.Name, out.Text); err == nil {
 			note = fmt.Sprintf("The text has %d bytes; the whole is in %s.", f.Size, f.Path)
 			r.Files = append([]task.File{f}, r.Files...)
 		}
@@ -158,17 +158,17 @@ func (a *attempt) changedFiles() []task.File {
 
 // writeText writes a text that is too long for the status into the workspace, as safely as the file tools: a command
 // may have put anything in its place.
-func (a *attempt) writeText(text string) (task.File, error) {
-	d, err := disk.Open(a.Workspace)
+func (e Environment) writeText(run, text string) (task.File, error) {
+	d, err := disk.Open(e.Workspace)
 	if err != nil {
 		return task.File{}, fmt.Errorf("opening the workspace: %w", err)
 	}
 	defer d.Close()
 	at := textFile
-	if a.origin != "" { // others have one too
-		at = path.Join(path.Dir(textFile), a.task.Run.Name, path.Base(textFile))
+	if e.origin != "" { // others have one too
+		at = path.Join(path.Dir(textFile), run, path.Base(textFile))
 	}
-	if _, err := backend.New(d, a.Now).Write(context.Background(), at, []byte(text), backend.Any); err != nil {
+	if _, err := backend.New(d, e.Now).Write(context.Background(), at, []byte(text), backend.Any); err != nil {
 		return task.File{}, fmt.Errorf("writing the text to the workspace: %w", err)
 	}
 	return task.File{Path: path.Join(task.Workspace, at), Size: int64(len(text))}, nil

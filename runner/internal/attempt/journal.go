@@ -78,8 +78,8 @@ func continued(c *task.Continue) *journal.Continued {
 }
 
 // pid returns the process of this attempt; 0: it is in a pod, where other pods have the same numbers.
-func (a *attempt) pid() int {
-	if a.Place == place.Pod {
+func (e Environment) pid() int {
+	if e.Place == place.Pod {
 		return 0
 	}
 	return os.Getpid()
@@ -87,7 +87,7 @@ func (a *attempt) pid() int {
 
 // journalEnd gives a refusal of the journal its reason, and says what to do where the attempt
 // is made.
-func (a *attempt) journalEnd(err error) error {
+func (e Environment) journalEnd(err error) error {
 	var (
 		locked     *journal.LockedError
 		foreign    *journal.ForeignError
@@ -100,11 +100,11 @@ func (a *attempt) journalEnd(err error) error {
 	case errors.As(err, &missing):
 		return task.End(task.ReasonNothingToContinue, "%w", err)
 	case errors.As(err, &locked):
-		return task.End(task.ReasonRunnerFailed, "%s (%w%s)", lockedAdvice[a.Place], err, holder(locked))
+		return task.End(task.ReasonRunnerFailed, "%s (%w%s)", lockedAdvice[e.Place], err, holder(locked))
 	case errors.As(err, &corrupt):
-		return fmt.Errorf("%w; the session cannot be resumed: %s", err, corruptAdvice[a.Place])
-	case errors.As(err, &foreign) && a.Place == place.Program:
-		return task.End(task.ReasonMisconfigured, "The directory %s has the journal of another prompt or agent. Set Agent.State to another directory", a.State)
+		return fmt.Errorf("%w; the session cannot be resumed: %s", err, corruptAdvice[e.Place])
+	case errors.As(err, &foreign) && e.Place == place.Program:
+		return task.End(task.ReasonMisconfigured, "The directory %s has the journal of another prompt or agent. Set Agent.State to another directory", e.State)
 	case errors.As(err, &superseded):
 		return task.End(task.ReasonFenced, "%w", err)
 	case errors.As(err, &full):

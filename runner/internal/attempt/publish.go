@@ -24,29 +24,47 @@ const (
 	maxBody = 4 << 10
 )
 
+// A publisher pushes the files of an attempt whose work is done.
+type publisher struct {
+	Environment
+	task     task.Task
+	snapshot task.Snapshot
+	began    time.Time
+	redact   *redact.Redactor
+	latest   *signals.Latest
+	reporter reporter
+}
+
+func (a *attempt) publisher() *publisher {
+	return &publisher{
+		Environment: a.Environment, task: a.task, snapshot: a.snapshot, began: a.began,
+		redact: a.redact, latest: &a.latest, reporter: a.reporter,
+	}
+}
+
 // publish pushes the resulting files, if that is configured and the Run succeeded, before the end is reported.
-func (a *attempt) publish(ctx context.Context, out engine.Outcome) (*task.Published, engine.Outcome) {
-	g := a.snapshot.Workspace.Git
+func (p *publisher) publish(ctx context.Context, out engine.Outcome) (*task.Published, engine.Outcome) {
+	g := p.snapshot.Workspace.Git
 	if out.Reason != task.ReasonFinished || g == nil || !g.Publish {
 		return nil, out
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishFor)
 	defer cancel()
-	pushed, left, err := a.push(ctx, out)
+	pushed, left, err := p.push(ctx, out)
 	if err == nil {
-		out.Warning = leftOutWarning(a.redact.String(left), out.Warning)
+		out.Warning = leftOutWarning(p.redact.String(left), out.Warning)
 		return pushed, out
 	}
 	end := errPublish(err)
-	switch now, _ := a.latest.Current(); {
+	switch now, _ := p.latest.Current(); {
 	case now.Interrupted: // the next attempt does it, as after a pause
 		end = signals.ErrInterrupted
 	case now.Stopped:
 		end = &task.EndError{Reason: task.ReasonStopped, Message: "Stopped by spec.desiredState after the work was done, before the push of its branch was confirmed"}
-	case now.Paused && a.task.Durable:
+	case now.Paused && p.task.Durable:
 		end = &task.EndError{Reason: task.ReasonPaused}
 	}
-	out.Reason, out.Message = end.Reason, a.redact.String(end.Message)
+	out.Reason, out.Message = end.Reason, p.redact.String(end.Message)
 	return nil, out
 }
 
@@ -61,31 +79,31 @@ func leftOutWarning(left, warning string) string {
 
 // push tries to publish until it works, is refused, or takes too long. It also returns
 // the names of changed files that are not in the commit.
-func (a *attempt) push(ctx context.Context, out engine.Outcome) (pushed *task.Published, left string, err error) {
-	ctx, cancel := signals.Context(ctx, &a.latest, a.cancelsPublishing, nil)
+func (p *publisher) push(ctx context.Context, out engine.Outcome) (pushed *task.Published, left string, err error) {
+	ctx, cancel := signals.Context(ctx, p.latest, p.cancels, nil)
 	defer cancel()
-	repository, err := a.repository(ctx, a.task, a.snapshot.Workspace.Git)
+	repository, err := p.repository(ctx, p.task, p.snapshot.Workspace.Git)
 	if err != nil {
 		return nil, "", err
 	}
-	root, err := os.OpenRoot(a.Workspace)
+	root, err := os.OpenRoot(p.Workspace)
 	if err != nil {
 		return nil, "", fmt.Errorf("opening the workspace: %w", err)
 	}
 	defer root.Close()
 	options := workspace.PublishOptions{
-		Workspace: root, State: a.State, Origin: a.origin, Git: repository,
-		Branch:  "deckhand/" + a.task.Run.Name,
-		Message: commitMessage(a.task.Run, a.redact.String(redact.Printable(out.Text))),
-		Author:  workspace.Author{Name: "Deckhand", Email: a.snapshot.Agent.Name + "@" + a.task.Run.Namespace + ".deckhand", When: a.began},
+		Workspace: root, State: p.State, Origin: p.origin, Git: repository,
+		Branch:  "deckhand/" + p.task.Run.Name,
+		Message: commitMessage(p.task.Run, p.redact.String(redact.Printable(out.Text))),
+		Author:  workspace.Author{Name: "Deckhand", Email: p.snapshot.Agent.Name + "@" + p.task.Run.Namespace + ".deckhand", When: p.began},
 	}
-	wait, cancelRetries := signals.Context(ctx, &a.latest, a.endsPublishing, nil)
+	wait, cancelRetries := signals.Context(ctx, p.latest, p.endsRetries, nil)
 	defer cancelRetries()
-	a.showPublishing(out.Progress, nil)
+	p.show(out.Progress, nil)
 	var done workspace.Published
 	err = retry(wait, publishPause, func() (err error) {
 		if done, err = workspace.Publish(ctx, options); err != nil && wait.Err() == nil {
-			a.showPublishing(out.Progress, err)
+			p.show(out.Progress, err)
 		}
 		return err
 	})
@@ -95,34 +113,34 @@ func (a *attempt) push(ctx context.Context, out engine.Outcome) (pushed *task.Pu
 	return &task.Published{Branch: options.Branch, Commit: done.Commit}, done.LeftOut, nil
 }
 
-// cancelsPublishing reports whether a push in progress is cancelled: the Run is stopped,
+// cancels reports whether a push in progress is cancelled: the Run is stopped,
 // or paused and another attempt can publish.
-func (a *attempt) cancelsPublishing(s signals.Signals) bool {
-	return s.Stopped || s.Paused && a.task.Durable
+func (p *publisher) cancels(s signals.Signals) bool {
+	return s.Stopped || s.Paused && p.task.Durable
 }
 
-// endsPublishing reports whether a failed push is not retried. When the pod shuts down,
+// endsRetries reports whether a failed push is not retried. When the pod shuts down,
 // a push in progress still has the grace period.
-func (a *attempt) endsPublishing(s signals.Signals) bool {
-	return s.Interrupted || a.cancelsPublishing(s)
+func (p *publisher) endsRetries(s signals.Signals) bool {
+	return s.Interrupted || p.cancels(s)
 }
 
 // publishing is the name of the last step of a Run that publishes, in the status.
 const publishing = "publish"
 
-// showPublishing reports in the status that the work is being published, and the problem
+// show reports in the status that the work is being published, and the problem
 // with the last push if there was one.
-func (a *attempt) showPublishing(p task.Progress, problem error) {
-	p.Step = &task.Current{Kind: task.KindTool, Name: publishing, StartedAt: a.Now().UTC().Format(time.RFC3339)}
+func (p *publisher) show(progress task.Progress, problem error) {
+	progress.Step = &task.Current{Kind: task.KindTool, Name: publishing, StartedAt: p.Now().UTC().Format(time.RFC3339)}
 	if problem != nil {
-		text := a.redact.String(redact.Printable(problem.Error()))
-		a.Log.Warn("Publishing failed", "error", text)
-		p.Recent = append(slices.Clone(p.Recent), task.Recent{
+		text := p.redact.String(redact.Printable(problem.Error()))
+		p.Log.Warn("Publishing failed", "error", text)
+		progress.Recent = append(slices.Clone(progress.Recent), task.Recent{
 			Kind: task.KindTool, Name: publishing, Summary: task.Cut("Failed: "+text, task.MaxRecentText),
 		})
-		p.Recent = p.Recent[max(len(p.Recent)-task.MaxRecent, 0):]
+		progress.Recent = progress.Recent[max(len(progress.Recent)-task.MaxRecent, 0):]
 	}
-	a.reporter.Report(func() task.Progress { return p })
+	p.reporter.Report(func() task.Progress { return progress })
 }
 
 // commitMessage returns the message of a commit: the Run, and its last text.

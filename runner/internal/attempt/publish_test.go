@@ -40,7 +40,7 @@ func TestPublishingEndsOnStopAndPause(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := &attempt{task: task.Task{Durable: tc.durable}}
-				wait, end := signals.Context(t.Context(), &w.latest, w.endsPublishing, nil)
+				wait, end := signals.Context(t.Context(), &w.latest, w.publisher().endsRetries, nil)
 				defer end()
 				synctest.Wait()
 				newTestReader(&w.latest).apply([]byte(tc.said))
@@ -169,7 +169,7 @@ func TestFilesOfGitLFSFromFetchToPublish(t *testing.T) {
 		snapshot:    task.Snapshot{Workspace: task.Source{Git: &task.Git{URL: url, Publish: true}}},
 		redact:      redact.New(), reporter: noReporter{},
 	}
-	if missing := a.missing(); len(missing) != 1 || !strings.HasSuffix(missing[0], ": logo.png") || !strings.Contains(log.String(), missing[0]) {
+	if missing := a.missing(a.snapshot.Workspace.Git); len(missing) != 1 || !strings.HasSuffix(missing[0], ": logo.png") || !strings.Contains(log.String(), missing[0]) {
 		t.Errorf("missing() = %q; the log has\n%s", missing, log.String())
 	}
 	for i, tc := range []struct{ file, reason, says, warning string }{
@@ -179,7 +179,7 @@ func TestFilesOfGitLFSFromFetchToPublish(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, tc.file), []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		pushed, out := a.publish(t.Context(), engine.Outcome{Reason: task.ReasonFinished})
+		pushed, out := a.publisher().publish(t.Context(), engine.Outcome{Reason: task.ReasonFinished})
 		if string(out.Reason) != tc.reason || !strings.HasPrefix(out.Message, tc.says) || out.Warning != tc.warning || (pushed != nil) != (i == 1) {
 			t.Errorf("published %+v: %s: %s, warning %q", pushed, out.Reason, out.Message, out.Warning)
 		}
@@ -218,7 +218,7 @@ func TestSignalsEndAPushThatHangs(t *testing.T) {
 				<-hangs
 				newTestReader(&a.latest).apply([]byte(tc.signals))
 			}()
-			if _, out := a.publish(t.Context(), engine.Outcome{Reason: task.ReasonFinished}); out.Reason != tc.want {
+			if _, out := a.publisher().publish(t.Context(), engine.Outcome{Reason: task.ReasonFinished}); out.Reason != tc.want {
 				t.Errorf("it ends with %s: %s, want %s", out.Reason, out.Message, tc.want)
 			}
 		})
@@ -241,7 +241,7 @@ func TestTheProblemOfAPushIsReported(t *testing.T) {
 		Environment: Environment{Now: time.Now, Log: slog.New(slog.DiscardHandler)},
 		redact:      redact.New(redact.Secret{Name: "git", Key: "token", Value: []byte("s3cr3t-token")}), reporter: seen,
 	}
-	a.showPublishing(task.Progress{}, errors.New("https://git.example refuses access (s3cr3t-token)"))
+	a.publisher().show(task.Progress{}, errors.New("https://git.example refuses access (s3cr3t-token)"))
 	recent := seen.last.Recent
 	if len(recent) != 1 || recent[0].Summary != "Failed: https://git.example refuses access (‹secret:git/token›)" {
 		t.Errorf("reported %+v", recent)

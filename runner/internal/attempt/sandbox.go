@@ -34,52 +34,50 @@ func (s *sandboxClients) close() {
 	}
 }
 
-// sandboxClient is the sandbox of the Run; nil: there is none. With it goes the way out for
-// its commands.
-func (a *attempt) sandboxClient(ctx context.Context) sandbox.Sandbox {
-	want := a.snapshot.Sandbox
-	if want == nil || a.Sandbox == "" {
+// ofRun is the sandbox of the Run; nil: there is none. With it goes the way out for its commands.
+func (s *sandboxClients) ofRun(ctx context.Context, env Environment, want *task.Sandbox, refused func(host, port, reason string)) sandbox.Sandbox {
+	if want == nil || env.Sandbox == "" {
 		return nil
 	}
 	go func() {
-		err := egress.Serve(ctx, filepath.Join(a.Sandbox, task.ProxySocket), egress.Options{
+		err := egress.Serve(ctx, filepath.Join(env.Sandbox, task.ProxySocket), egress.Options{
 			Hosts:   want.Hosts,
-			Refused: a.refusals.add,
+			Refused: refused,
 			Log: func(host string, allowed bool) {
-				a.Log.Warn("A command reaches out", "host", host, "allowed", allowed, "audit", "egress")
+				env.Log.Warn("A command reaches out", "host", host, "allowed", allowed, "audit", "egress")
 			},
 		})
 		if err != nil && ctx.Err() == nil {
-			a.Log.Error("Commands have no way out", "error", err)
+			env.Log.Error("Commands have no way out", "error", err)
 		}
 	}()
-	return a.sandboxes.dial(a.Sandbox)
+	return s.dial(env.Sandbox)
 }
 
-// serverClients finds the container of the MCP server of a Toolset; nil: there are none.
-func (a *attempt) serverClients() func(toolset string) sandbox.Sandbox {
-	if a.servers == "" {
+// ofServers finds the container of the MCP server of a Toolset, below a directory; nil: there are none.
+func (s *sandboxClients) ofServers(dir string) func(toolset string) sandbox.Sandbox {
+	if dir == "" {
 		return nil
 	}
-	return func(toolset string) sandbox.Sandbox { return a.sandboxes.dial(filepath.Join(a.servers, toolset)) }
+	return func(toolset string) sandbox.Sandbox { return s.dial(filepath.Join(dir, toolset)) }
 }
 
 // showConfinement reports how commands are confined. Where the confinement is not required, nothing
 // waits for NetworkPolicies: the status has PortsOnly until they were shown to be enforced.
-func (a *attempt) showConfinement(ctx context.Context, status *statusReporter, c sandbox.Confinement) {
+func (e Environment) showConfinement(ctx context.Context, status *statusReporter, c sandbox.Confinement) {
 	show := func(network string) {
 		status.showConfinement(&task.Confinement{Process: c.Process, Files: c.Files, Network: network, LandlockABI: c.LandlockABI})
 	}
 	show(c.Network)
-	if c.Network != sandbox.PortsOnly || a.network == nil {
+	if c.Network != sandbox.PortsOnly || e.network == nil {
 		return
 	}
 	go func() {
-		switch f := a.network(ctx); {
+		switch f := e.network(ctx); {
 		case f.State == networkcheck.Closed:
 			show(sandbox.Enforced)
 		case f.State == networkcheck.Unknown && ctx.Err() == nil:
-			a.Log.Warn("It is unknown whether NetworkPolicies are enforced", "error", f.Err)
+			e.Log.Warn("It is unknown whether NetworkPolicies are enforced", "error", f.Err)
 		}
 	}()
 }
