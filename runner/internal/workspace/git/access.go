@@ -2,6 +2,7 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -106,7 +107,7 @@ func readCredentials(dir string, at location) (credentials, error) {
 		return credentials{}, during("reading the git credentials", err)
 	}
 	// GitHub, GitLab and others take any name with a token, but not an empty one.
-	c := credentials{username: firstNonEmpty(oneLine(name), at.user, "git"), password: oneLine(password)}
+	c := credentials{username: cmp.Or(oneLine(name), at.user, "git"), password: oneLine(password)}
 	if strings.ContainsAny(c.username, ":\n\r") || strings.ContainsAny(c.password, "\n\r") {
 		return credentials{}, Refused("The Secret for %s has a line break, or its %s a colon, where neither can be: write the values again, without them.", at.text, keyUsername)
 	}
@@ -131,7 +132,7 @@ func sshCredentials(dir string, at location) (credentials, error) {
 	case len(strings.TrimSpace(string(hosts))) == 0:
 		return credentials{}, Refused("The Secret for %s has no key %q, so the server cannot be verified: add to it what \"ssh-keyscan %s\" prints, once you have compared it with what the provider publishes.", at.text, keyKnownHosts, hostOnly(at))
 	}
-	return credentials{username: firstNonEmpty(at.user, "git"), privateKey: key, knownHosts: dir + "/" + keyKnownHosts}, nil
+	return credentials{username: cmp.Or(at.user, "git"), privateKey: key, knownHosts: dir + "/" + keyKnownHosts}, nil
 }
 
 func hostOnly(at location) string {
@@ -166,15 +167,6 @@ func readKey(dir, key string) ([]byte, error) {
 
 // oneLine returns a value without the line break that an editor or echo appended.
 func oneLine(data []byte) string { return strings.TrimRight(string(data), "\r\n") }
-
-func firstNonEmpty(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
-}
 
 // basic returns the value of the header Authorization; empty for none.
 func (c credentials) basic() string {
