@@ -13,7 +13,6 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
-	"github.com/deckhand-dev/deckhand/runner/internal/loopdetect"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -120,7 +119,7 @@ func same(n int) []turn {
 func TestAStuckAgentIsNudgedOnceAndThenEnded(t *testing.T) {
 	s := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly)}, same(20)...)
 	out := s.run(t)
-	if out.Reason != task.ReasonStuck || !strings.Contains(out.Message, string(loopdetect.SameResult)) {
+	if out.Reason != task.ReasonStuck || !strings.Contains(out.Message, "SameResult") {
 		t.Errorf("ended %s: %s", out.Reason, out.Message)
 	}
 	var told []string

@@ -12,35 +12,25 @@ package loopdetect
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/internal/shared/digest"
 	"github.com/deckhand-dev/deckhand/runner/step"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // A Finding describes how an agent repeats itself.
 type Finding struct {
-	Rule Rule
+	// Rule names the kind of repetition.
+	Rule string
 	// Times is how often it happened so far.
 	Times int
 	// What describes the repetition, for users and for the model.
 	What string
 }
-
-// A Rule names one kind of repetition.
-type Rule string
-
-// The kinds of repetition.
-const (
-	SameResult  Rule = "SameResult"  // the same calls have the same results
-	SameError   Rule = "SameError"   // the same calls fail, with any error
-	Monologue   Rule = "Monologue"   // the same is said again and nothing is done
-	Alternating Rule = "Alternating" // two turns take turns
-	Compacting  Rule = "Compacting"  // summary follows summary
-	ToolFails   Rule = "ToolFails"   // one tool fails, and nothing else is achieved
-)
 
 const (
 	repeatedFailures  = 6   // turns in which a tool fails, with calls that are repeated
@@ -53,17 +43,17 @@ const (
 // rules are evaluated in order; the first that is reached counts. The texts name, in this order, the
 // times, the tools of the last turn and of the turn before, the last text, and the failing tool.
 var rules = []struct {
-	rule    Rule
+	rule    string
 	reached int
 	count   func(*history) int
 	text    string
 }{
-	{SameResult, 4, func(h *history) int { return h.repeats(1, turn.same) }, "calling %[2]s gave the same result %[1]d times in a row, with the same arguments"},
-	{SameError, 3, func(h *history) int { return h.repeats(1, turn.sameFailure) }, "calling %[2]s failed %[1]d times in a row, with the same arguments"},
-	{Monologue, 3, func(h *history) int { return h.textCount }, "the same was said %[1]d times in a row and nothing was done: %[4]q"},
-	{Alternating, 6, func(h *history) int { return h.repeats(2, turn.same) }, "calling %[3]s and %[2]s in turn gave the same results, %[1]d turns in all"},
-	{Compacting, 10, func(h *history) int { return h.summaries }, "the session was summarized %[1]d times in a row and nothing was done in between"},
-	{ToolFails, repeatedFailures, (*history).countFailures, "calling %[5]s failed in %[1]d turns in a row, and nothing else was achieved"},
+	{"SameResult", 4, func(h *history) int { return repeats(h.turns, 1, turn.same) }, "calling %[2]s gave the same result %[1]d times in a row, with the same arguments"},
+	{"SameError", 3, func(h *history) int { return repeats(h.turns, 1, turn.sameFailure) }, "calling %[2]s failed %[1]d times in a row, with the same arguments"},
+	{"Monologue", 3, func(h *history) int { return repeats(h.texts, 1, sameText) }, "the same was said %[1]d times in a row and nothing was done: %[4]q"},
+	{"Alternating", 6, func(h *history) int { return repeats(h.turns, 2, turn.same) }, "calling %[3]s and %[2]s in turn gave the same results, %[1]d turns in all"},
+	{"Compacting", 10, func(h *history) int { return h.summaries }, "the session was summarized %[1]d times in a row and nothing was done in between"},
+	{"ToolFails", repeatedFailures, (*history).countFailures, "calling %[5]s failed in %[1]d turns in a row, and nothing else was achieved"},
 }
 
 // Find examines the end of a session, whose calls must have results.
@@ -71,7 +61,7 @@ func Find(steps []step.Step) (Finding, bool) {
 	h := newHistory(steps)
 	for _, r := range rules {
 		if n := r.count(h); n >= r.reached {
-			return Finding{r.rule, n, fmt.Sprintf(r.text, n, h.tools(0), h.tools(1), cut(h.lastText), cut(h.failing))}, true
+			return Finding{r.rule, n, fmt.Sprintf(r.text, n, h.tools(0), h.tools(1), task.Cut(cmp.Or(h.texts...), maxQuoted), task.Cut(h.failing, maxQuoted))}, true
 		}
 	}
 	return Finding{}, false
@@ -79,29 +69,26 @@ func Find(steps []step.Step) (Finding, bool) {
 
 // A history is the part of a session that the rules examine.
 type history struct {
-	turns     []turn    // with calls, the last first
-	outcomes  []outcome // of all turns: this is asked before every answer
-	textCount int       // how often the last text was said in a row without a call
-	lastText  string
-	summaries int    // with nothing between or after
-	failing   string // the tool with the most failures, once they were counted
+	turns     []turn   // with calls, the last first
+	texts     []string // without a call, after all turns, the last first
+	summaries int      // with nothing between or after
+	failing   string   // the tool with the most failures, once they were counted
 }
 
 // newHistory reads a session backward from its end to the last message of a user, or to the notice
 // that the agent repeats itself.
 func newHistory(steps []step.Step) *history {
-	h := &history{turns: make([]turn, 0, maxTurns), outcomes: make([]outcome, 0, maxTurns)}
+	h := &history{turns: make([]turn, 0, maxTurns)}
 	for h.summaries < len(steps) && steps[len(steps)-1-h.summaries].Note == step.NoteSummary {
 		h.summaries++
 	}
-	counting := true
 	end := len(steps) // the results of an assistant's step are those up to here
 	for i := len(steps) - 1; i >= 0 && !isBoundary(&steps[i]) && len(h.turns) < maxTurns; i-- {
 		s := &steps[i]
 		if len(s.Calls) > 0 {
-			h.addTurn(s, steps[i+1:end])
-		} else if s.Role == step.RoleAssistant && len(h.turns) == 0 && counting {
-			counting = h.countText(s.Text())
+			h.turns = append(h.turns, newTurn(s.Calls, steps[i+1:end]))
+		} else if s.Role == step.RoleAssistant && len(h.turns) == 0 {
+			h.texts = append(h.texts, s.Text())
 		}
 		if s.Role != step.RoleTool {
 			end = i
@@ -114,27 +101,18 @@ func isBoundary(s *step.Step) bool {
 	return s.Role == step.RoleUser && (s.Note == "" || s.Note == step.NoteMessage || s.Note == step.NoteStuck)
 }
 
-// countText counts a text without calls; false ends the counting. Empty texts
-// have a rule of their own.
-func (h *history) countText(text string) bool {
-	if text == "" || h.textCount > 0 && text != h.lastText {
-		return false
-	}
-	h.textCount, h.lastText = h.textCount+1, text
-	return true
-}
-
-// repeats counts the last turns that each equal the turn one period before. The turns of the first cycle count too.
-func (h *history) repeats(period int, same func(a, b turn) bool) int {
+// repeats counts the last elements that each equal the element one period before, and the elements of the first cycle.
+// Without a repetition it returns the period, which no rule reaches.
+func repeats[T any](last []T, period int, same func(a, b T) bool) int {
 	n := 0
-	for n+period < len(h.turns) && same(h.turns[n], h.turns[n+period]) {
+	for n+period < len(last) && same(last[n], last[n+period]) {
 		n++
-	}
-	if n == 0 {
-		return 0
 	}
 	return n + period
 }
+
+// sameText reports whether two texts are equal. Empty texts are no monologue.
+func sameText(a, b string) bool { return a != "" && a == b }
 
 // countFailures finds the tool with the most turns in which it failed since its last success, or since any other
 // success: repeated calls, or too many guesses. A turn with six failures counts as one.
@@ -154,7 +132,7 @@ func (h *history) countFailures() int {
 // achieves reports whether a turn has a success that no earlier turn has had: a file was changed, or
 // something was learned.
 func (t turn) achieves(earlier []turn) bool {
-	return t.some(func(o *outcome) bool {
+	return slices.ContainsFunc(t, func(o *outcome) bool {
 		known := func(e turn) bool { return e.has(o, sameOutcome) }
 		return !o.result.IsError && !o.result.Pending && !slices.ContainsFunc(earlier, known)
 	})
@@ -164,12 +142,12 @@ func (t turn) achieves(earlier []turn) bool {
 func failures(turns []turn, tool string) int {
 	n, different := 0, turn{}
 	for _, t := range turns {
-		calls := slices.DeleteFunc(slices.Clone(t), func(o outcome) bool { return o.call.Name != tool })
-		if calls.some(func(o *outcome) bool { return !o.result.IsError }) {
+		calls := slices.DeleteFunc(slices.Clone(t), func(o *outcome) bool { return o.call.Name != tool })
+		if slices.ContainsFunc(calls, func(o *outcome) bool { return !o.result.IsError }) {
 			break
 		}
 		for _, o := range calls {
-			if !different.has(&o, sameCall) {
+			if !different.has(o, sameCall) {
 				different = append(different, o)
 			}
 		}
@@ -186,11 +164,11 @@ func (h *history) tools(i int) string {
 	if i >= len(h.turns) {
 		return ""
 	}
-	return cut(strings.Join(h.turns[i].tools(), ", "))
+	return task.Cut(strings.Join(h.turns[i].tools(), ", "), maxQuoted)
 }
 
 // A turn is the calls of one answer of the model with their results.
-type turn []outcome
+type turn []*outcome
 
 type outcome struct {
 	call      *step.Call
@@ -198,21 +176,20 @@ type outcome struct {
 	canonical []byte // the arguments, once they were compared
 }
 
-// addTurn pairs calls with their results. A call without a result is left out.
-func (h *history) addTurn(s *step.Step, results []step.Step) {
-	from := len(h.outcomes)
-	for i := range s.Calls {
-		c := &s.Calls[i]
-		if at := slices.IndexFunc(results, func(r step.Step) bool { return r.CallID == c.ID }); at >= 0 {
-			h.outcomes = append(h.outcomes, outcome{call: c, result: &results[at]})
+// newTurn pairs calls with their results. A call without a result is left out.
+func newTurn(calls []step.Call, results []step.Step) turn {
+	t := make(turn, 0, len(calls))
+	for i := range calls {
+		if at := slices.IndexFunc(results, func(r step.Step) bool { return r.CallID == calls[i].ID }); at >= 0 {
+			t = append(t, &outcome{call: &calls[i], result: &results[at]})
 		}
 	}
-	h.turns = append(h.turns, slices.Clip(h.outcomes[from:]))
+	return t
 }
 
 // same reports whether two turns have equal calls with equal results. Polling of running work is not a repetition.
 func (t turn) same(other turn) bool {
-	return !t.some(func(o *outcome) bool { return o.result.Pending }) && t.matches(other, sameOutcome)
+	return !slices.ContainsFunc(t, func(o *outcome) bool { return o.result.Pending }) && t.matches(other, sameOutcome)
 }
 
 // sameFailure reports whether all calls of two turns failed and are equal.
@@ -221,25 +198,16 @@ func (t turn) sameFailure(other turn) bool {
 }
 
 func (t turn) has(o *outcome, like func(a, b *outcome) bool) bool {
-	return t.some(func(other *outcome) bool { return like(o, other) })
-}
-
-func (t turn) some(is func(*outcome) bool) bool {
-	for i := range t {
-		if is(&t[i]) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t, func(other *outcome) bool { return like(o, other) })
 }
 
 // matches compares the outcomes of two turns as sets.
 func (t turn) matches(other turn, like func(a, b *outcome) bool) bool {
 	if len(t) != len(other) || len(t) == 0 || len(t) > maxUnorderedCalls {
-		return len(t) > 0 && slices.EqualFunc(t, other, func(a, b outcome) bool { return like(&a, &b) })
+		return len(t) > 0 && slices.EqualFunc(t, other, like)
 	}
 	within := func(a, b turn) bool {
-		return !a.some(func(o *outcome) bool { return !b.has(o, like) })
+		return !slices.ContainsFunc(a, func(o *outcome) bool { return !b.has(o, like) })
 	}
 	return within(t, other) && within(other, t)
 }
@@ -277,11 +245,4 @@ func (o *outcome) args() []byte {
 		}
 	}
 	return o.canonical
-}
-
-func cut(s string) string {
-	if len(s) <= maxQuoted {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxQuoted], "") + "…"
 }

@@ -56,11 +56,11 @@ func TestAFindingIsInWords(t *testing.T) {
 		"one tool":       {func(k *transcript) { k.times(4, func(int) { k.addTurn(ls) }) }, "calling ls gave the same result 4 times in a row, with the same arguments"},
 		"several":        {func(k *transcript) { k.times(4, func(int) { k.addTurn(read, ls, read) }) }, "calling ls, read gave the same result 4 times in a row, with the same arguments"},
 		"errors":         {func(k *transcript) { k.times(3, func(int) { k.addTurn(failedEdit) }) }, "calling edit failed 3 times in a row, with the same arguments"},
-		"a long text":    {func(k *transcript) { k.times(3, func(int) { k.addText(long) }) }, `the same was said 3 times in a row and nothing was done: "` + long[:120] + `…"`},
+		"a long text":    {func(k *transcript) { k.times(3, func(int) { k.addText(long) }) }, `the same was said 3 times in a row and nothing was done: "` + long[:116] + `…"`},
 		"taking turns":   {func(k *transcript) { k.times(3, func(int) { k.addTurn(ls); k.addTurn(read) }) }, "calling ls and read in turn gave the same results, 6 turns in all"},
 		"summaries":      {func(k *transcript) { k.times(10, func(int) { k.addUser(step.NoteSummary) }) }, "the session was summarized 10 times in a row and nothing was done in between"},
 		"failures":       {func(k *transcript) { k.times(7, func(i int) { k.addTurn(numbered(failedEdit, i%3)) }) }, "calling edit failed in 7 turns in a row, and nothing else was achieved"},
-		"a hostile name": {func(k *transcript) { k.times(4, func(int) { k.addTurn(fakeCall{long, `{}`, ""}) }) }, "calling " + long[:120] + "… gave the same result 4 times in a row, with the same arguments"},
+		"a hostile name": {func(k *transcript) { k.times(4, func(int) { k.addTurn(fakeCall{long, `{}`, ""}) }) }, "calling " + long[:116] + "… gave the same result 4 times in a row, with the same arguments"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
