@@ -287,6 +287,10 @@ type Termination struct {
 	Counts  Counts `json:"counts"`
 	Usage   Usage  `json:"usage"`
 	Effects string `json:"effects,omitempty"`
+	// GaveUp reports of an end with ReasonModelUnavailable whether the runner had waited for the model as long as
+	// limits allow, so that another attempt would only wait again; nil: another reason, or an older runner. The last
+	// report may be older than this end, and its ModelWait that of an earlier outage.
+	GaveUp *bool `json:"gaveUp,omitempty"`
 }
 
 // noOutput stands in the message of a Termination for an output that does not

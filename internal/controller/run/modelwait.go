@@ -8,6 +8,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/run/children"
+	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -69,17 +70,34 @@ func nextTry(s state) *time.Time {
 }
 
 // gaveUp reports whether the runner ended because it had waited for a model as long as limits allow. Another attempt
-// would only wait again.
+// would only wait again. The termination message of an older runner does not say it: then the last report and the time
+// of the end must do, which are wrong after an outage whose end was not reported.
 func gaveUp(s state, r *v1alpha1.Result) bool {
-	p := s.progress()
-	if r.Reason != v1alpha1.ReasonModelUnavailable || p == nil || p.ModelWait == nil {
+	if r.Reason != v1alpha1.ReasonModelUnavailable {
 		return false
 	}
-	if p.ModelWait.NextTryAt == nil || p.Result != nil {
+	p, t := s.progress(), runnerpod.Termination(s.pod())
+	switch {
+	case t != nil && t.GaveUp != nil && t.Attempt == int(s.attempt()):
+		return *t.GaveUp
+	case p == nil || p.ModelWait == nil:
+		return false
+	case p.ModelWait.NextTryAt == nil || p.Result != nil:
 		return p.ModelWait.NextTryAt == nil
 	}
 	until, bounded := outageEnds(s, p.ModelWait) // the runner ended without an API server to report to
 	return bounded && !endedAt(s).Before(until)
+}
+
+// waitAtEnd returns the wait for a model of a Run whose runner has ended, as the runner would have reported it.
+func waitAtEnd(w *v1alpha1.ModelWait, t task.Termination) *v1alpha1.ModelWait {
+	switch {
+	case w == nil || t.Result.Reason != task.ReasonModelUnavailable || t.GaveUp != nil && !*t.GaveUp:
+		return nil
+	case t.GaveUp != nil:
+		w.NextTryAt = nil
+	}
+	return w
 }
 
 // afterOutage adds to the message of a Run that gave up waiting for a model what is kept of its work.

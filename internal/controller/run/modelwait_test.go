@@ -5,11 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
+	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -31,6 +34,16 @@ func answered(p *v1alpha1.RunProgress) { p.State, p.ModelWait = "", nil }
 
 // givesUp is a runner that has waited for as long as it may.
 func givesUp(p *v1alpha1.RunProgress) { p.State, p.ModelWait.NextTryAt = "", nil }
+
+// saysGaveUp is the termination message of a runner whose Model is unavailable.
+func saysGaveUp(n int, gaveUp bool, message string) func(*corev1.ContainerStateTerminated) {
+	return func(end *corev1.ContainerStateTerminated) {
+		end.Message = string(task.Termination{
+			Version: task.Version, Attempt: n, GaveUp: &gaveUp,
+			Result: task.Result{Committed: true, Reason: task.ReasonModelUnavailable, Message: message},
+		}.Encode())
+	}
+}
 
 func outageOf(d v1alpha1.Duration) func(*v1alpha1.Run) {
 	return func(r *v1alpha1.Run) { r.Spec.Limits = &v1alpha1.Limits{ModelOutage: &d} }
@@ -76,7 +89,19 @@ var modelStories = map[string]story{
 			at(1*second, "x-1 runs", starts(1)),
 			at(2*second, "the runner begins to change things", reports(1, begun)),
 			at(5*second, "its model refuses connections", reports(1, awaitsModel(4*second, 35*second, "connection refused"))),
-			at(1805*second, "x-1 exits 69", exits(1, 69, says(1, task.Result{Committed: true, Reason: task.ReasonModelUnavailable, Message: "Model sonnet was unavailable for 30m0s (limits.modelOutage), since 12:00:04: connection refused."}))),
+			at(1805*second, "x-1 exits 69", exits(1, 69, saysGaveUp(1, true, "Model sonnet was unavailable for 30m0s (limits.modelOutage), since 12:00:04: connection refused."))),
+		},
+	},
+	"model-fails-unheard-after-a-wait": {
+		title: "a Run whose model fails in another way, long after the last wait that the API server knows, is tried again",
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(5*second, "its model refuses connections", reports(1, awaitsModel(4*second, 35*second, "connection refused"))),
+			at(40*second, "its model answers, and the API server takes no report of that", func(*cluster) {}),
+			at(2*hour, "x-1 exits 69", exits(1, 69, saysGaveUp(1, false, "the quota is used up"))),
+			at(2*hour+30*second, "x-2 runs", starts(2)),
+			at(2*hour+60*second, "the runner commits", reports(2, answered, commits("Finished", ""))),
+			at(2*hour+61*second, "x-2 exits 0", exits(2, 0)),
 		},
 	},
 	"model-away-without-a-wait": {
@@ -351,5 +376,59 @@ func TestAfterOutageSaysWhatIsKeptOfTheWork(t *testing.T) {
 				t.Errorf("%d bytes:\n got %s\nwant %s", len(got), got, tc.want)
 			}
 		})
+	}
+}
+
+// The runner knows whether it gave up waiting. Without its word the last report and the time of the end must do.
+func TestTheRunnerSaysWhetherItGaveUp(t *testing.T) {
+	outage := task.Result{Committed: true, Reason: task.ReasonModelUnavailable, Message: "connection refused"}
+	waits := awaitsModel(0, 30*second, "connection refused")
+	none := func(*v1alpha1.RunProgress) {}
+	for name, tc := range map[string]struct {
+		report func(*v1alpha1.RunProgress)
+		after  time.Duration
+		says   func(*corev1.ContainerStateTerminated)
+		want   bool
+	}{
+		"it gave up": {waits, hour, saysGaveUp(1, true, ""), true},
+		"it gave up, and the reported wait is young": {waits, minute, saysGaveUp(1, true, ""), true},
+		"it gave up, and no wait was reported":       {none, hour, saysGaveUp(1, true, ""), true},
+		"it did not, long after a reported wait":     {waits, hour, saysGaveUp(1, false, ""), false},
+		"it did not, soon after a reported wait":     {waits, minute, saysGaveUp(1, false, ""), false},
+		"another attempt gave up":                    {waits, minute, saysGaveUp(2, true, ""), false},
+		"an older runner, long after its wait began": {waits, hour, says(1, outage), true},
+		"an older runner, soon after its wait began": {waits, minute, says(1, outage), false},
+		"an older runner that reported no wait":      {none, hour, says(1, outage), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, gen.Run(), gen.Agent())
+			c.begin()
+			starts(1)(c)
+			reports(1, tc.report)(c)
+			c.now = c.now.Add(tc.after)
+			exits(1, 69, tc.says)(c)
+			s := c.observed()
+			if got := gaveUp(s, &v1alpha1.Result{Committed: true, Reason: v1alpha1.ReasonModelUnavailable}); got != tc.want {
+				t.Errorf("gaveUp() = %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+// The status of a Run whose runner gave up unheard is the same as after a report: the wait has no next try.
+func TestAWaitEndsWithTheRunner(t *testing.T) {
+	for gave, want := range map[bool]*v1alpha1.ModelWait{
+		true:  {Model: "sonnet", Since: metav1.NewTime(gen.Noon), Message: "connection refused"},
+		false: nil,
+	} {
+		c := newCluster(t, gen.Run(), gen.Agent())
+		c.begin()
+		starts(1)(c)
+		reports(1, awaitsModel(0, 30*second, "connection refused"))(c)
+		exits(1, 69, saysGaveUp(1, gave, ""))(c)
+		s := c.observed()
+		if diff := cmp.Diff(want, progressOf(s, *runnerpod.Termination(s.pod())).ModelWait); diff != "" {
+			t.Errorf("gave up: %t, the wait -want +got:\n%s", gave, diff)
+		}
 	}
 }

@@ -102,8 +102,8 @@ func progressOf(s state, t task.Termination) *v1alpha1.RunProgress {
 		result.Reason = v1alpha1.ReasonRunnerFailed // the message of the Run names the unknown one
 	}
 	if result.Committed {
-		p.State, p.Pending = "", nil
-		if result.Reason != v1alpha1.ReasonModelUnavailable || result.Output != "" {
+		p.State, p.Pending, p.ModelWait = "", nil, waitAtEnd(p.ModelWait, t)
+		if result.Output != "" {
 			p.ModelWait = nil
 		}
 	} else {

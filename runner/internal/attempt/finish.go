@@ -174,6 +174,14 @@ func (e Environment) writeText(run, text string) (task.File, error) {
 	return task.File{Path: path.Join(task.Workspace, at), Size: int64(len(text))}, nil
 }
 
+// gaveUp returns [task.Termination.GaveUp]. The engine keeps a wait for a model at this end only if it gave up.
+func gaveUp(out engine.Outcome) *bool {
+	if out.Reason != task.ReasonModelUnavailable {
+		return nil
+	}
+	return new(out.Progress.ModelWait != nil)
+}
+
 // writeTermination writes the termination message.
 func (a *attempt) writeTermination(r task.Result, out engine.Outcome) {
 	if a.terminationLog == "" {
@@ -183,6 +191,7 @@ func (a *attempt) writeTermination(r task.Result, out engine.Outcome) {
 	err := report.Terminate(a.terminationLog, task.Termination{
 		Version: task.Version, Attempt: a.task.Attempt, Result: printableResult(r),
 		Counts: out.Progress.Counts, Usage: out.Progress.Usage, Effects: out.Progress.Effects,
+		GaveUp: gaveUp(out),
 	})
 	if err != nil {
 		a.Log.Error("The termination message is not written", "error", err)

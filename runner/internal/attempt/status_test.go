@@ -2,11 +2,14 @@ package attempt
 
 import (
 	"context"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -73,5 +76,31 @@ func TestReportsArePrintable(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, at.last, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("Commit -want +got:\n%s", diff)
+	}
+}
+
+// The termination message reports whether the runner gave up waiting for a model. It has no field for any other end.
+func TestTheTerminationSaysWhetherTheRunnerGaveUp(t *testing.T) {
+	wait := task.Progress{ModelWait: &task.ModelWait{Model: "m"}}
+	for name, tc := range map[string]struct {
+		out  engine.Outcome
+		want *bool
+	}{
+		"it gave up":                {engine.Outcome{Reason: task.ReasonModelUnavailable, Progress: wait}, new(true)},
+		"a model that failed":       {engine.Outcome{Reason: task.ReasonModelUnavailable}, new(false)},
+		"it leaves during the wait": {engine.Outcome{Reason: task.ReasonWaiting, Progress: wait}, nil},
+		"the work is done":          {engine.Outcome{Reason: task.ReasonFinished}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newTestPod(t)
+			a := newAttempt(p.environment)
+			a.writeTermination(task.Result{Committed: true, Reason: tc.out.Reason}, tc.out)
+			if diff := cmp.Diff(tc.want, p.termination(t).GaveUp); diff != "" {
+				t.Errorf("gaveUp -want +got:\n%s", diff)
+			}
+			if data, _ := os.ReadFile(p.last); tc.want == nil && strings.Contains(string(data), "gaveUp") {
+				t.Errorf("the message is %s", data)
+			}
+		})
 	}
 }
