@@ -65,9 +65,6 @@ func (t *evaluation) plannedEnd() *v1alpha1.Result {
 // result returns how the Run ended.
 func (t *evaluation) result(next graph.Next) (runstatus.Outcome, *v1alpha1.Result) {
 	r := v1alpha1.Result{Committed: true, Reason: next.Reason, Message: next.Message}
-	if next.Failed != "" {
-		r.Message = strings.TrimPrefix(r.Message, fmt.Sprintf("Node %s failed: %s. ", next.Failed, next.Nodes[next.Failed].Reason))
-	}
 	if next.Reason == "" {
 		return t.finished(r)
 	}

@@ -106,7 +106,6 @@ func (w *pass) end(next *Next) {
 	next.Message = summarize(w.mainNodes)
 	if culprit := w.firstFailure(""); next.Reason == ReasonNodeFailed && culprit != nil {
 		next.Failed = culprit.Name
-		next.Message = fmt.Sprintf("Node %s failed: %s. %s", culprit.Name, culprit.Reason, next.Message)
 		w.explainFailure(culprit)
 	}
 	if len(w.finals) > 0 {
