@@ -14,8 +14,8 @@ const (
 	ConditionFinished = "Finished"
 
 	// ConditionReconciling is True while an object may become ready, or a Run may finish, without a change of its spec.
-	// kstatus (Flux, helm --wait, Argo CD) reports it as InProgress. On a finished Run its message names what the operator
-	// could not delete, and why.
+	// kstatus (Flux, helm --wait, Argo CD) reports it as InProgress. On a Run its message is the request of the operator
+	// that failed last, and why; on a finished Run, what could not be deleted.
 	ConditionReconciling = "Reconciling"
 
 	// ConditionStalled is True when an object cannot become ready until its own spec changes, when a Decision was refused,

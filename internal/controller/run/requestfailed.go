@@ -27,7 +27,7 @@ func requestFailed(s state) (plan, bool) {
 	case startsAttempt(s):
 		next = cannotStart(s, p, text, err)
 	default:
-		next = plan{reason: reasonWhile(s, p), message: text}
+		next = plan{reason: reasonWhile(s, p), message: text, problem: text}
 	}
 	next.wake = earlier(earlier(next.wake, p.wake), retryIn(s))
 	return next, true
@@ -45,14 +45,18 @@ func startsAttempt(s state) bool {
 // cannotStart waits until an attempt can start, limits.pending at most. A temporary failure does not end a Run the
 // first time that it occurs, because the Run may have waited for something else until then.
 func cannotStart(s state, p plan, text string, err error) plan {
-	if apierr.IsRefusal(err) {
-		return waitingBounded(s, v1alpha1.ReasonPending, text)
-	}
 	reason := reasonWhile(s, p)
-	if runstatus.TrimDeadline(messageOf(s.run)) == text {
-		return waitingBounded(s, reason, text)
+	if apierr.IsRefusal(err) {
+		reason = v1alpha1.ReasonPending
 	}
-	return waiting(reason, untilPending(s, text), 0)
+	next := waiting(reason, untilPending(s, text), 0)
+	if apierr.IsRefusal(err) || runstatus.HasProblem(s.run.Status, text) {
+		next = waitingBounded(s, reason, text)
+	}
+	if !next.settles() {
+		next.problem = text
+	}
+	return next
 }
 
 // reasonWhile returns the reason of a Run while a request fails. It is not SecretMissing: the message of a Run with this

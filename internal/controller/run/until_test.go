@@ -85,6 +85,27 @@ func TestAStartingRunDoesNotSayUntilWhen(t *testing.T) {
 	}
 }
 
+// A Run that waited for something else is not ended by the first failed request after limits.pending, even if its
+// message has the same words: only the condition Reconciling shows that the request failed before.
+func TestTheFirstFailureEndsNoRun(t *testing.T) {
+	c := newCluster(t, gen.Run(), gen.Agent(onVolume))
+	c.step()
+	s := c.observed()
+	s.facts = failed(plan{reason: v1alpha1.ReasonStarting}, errDown)
+	same := decide(s)
+	same.problem = ""
+	s.run.Status = statusOf(s, same)
+	s.now = s.now.Add(time.Hour)
+	first := decide(s)
+	if first.settles() {
+		t.Fatalf("the first failure ends the Run: %s: %s", first.reason, first.message)
+	}
+	s.run.Status = statusOf(s, first)
+	if second := decide(s); second.reason != v1alpha1.ReasonPendingTimeout || second.problem != "" {
+		t.Errorf("after the second: %s: %s (problem %q)", second.reason, second.message, second.problem)
+	}
+}
+
 // A request that fails once does not end a Run, and its message does not change when it
 // fails again.
 func TestARepeatedFailureKeepsItsMessage(t *testing.T) {

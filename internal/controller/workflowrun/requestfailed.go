@@ -28,12 +28,11 @@ func requestFailed(s state) (plan, bool) {
 	p, err := s.failure.plan, s.failure.err
 	text := task.Cut(apierr.Describe(err), runstatus.MaxCause)
 	next := plan{Outcome: runstatus.OutcomeOf(s.run.Status), wake: earlier(p.wake, refusedInterval)}
+	next.Problem = text
 	switch {
 	case !active(s):
-		next.Problem = text
 	case p.Settles():
 		next.Outcome, next.progress = p.Outcome, p.progress
-		next.Problem = text
 	case !s.hasStarted() && apierr.IsRefusal(err):
 		next = cannotStart(s, next, text)
 	default:

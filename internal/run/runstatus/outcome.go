@@ -20,9 +20,16 @@ type Outcome struct {
 	Status metav1.ConditionStatus
 	// Reason is a reason of api/v1alpha1; Message has the cause and what to do.
 	Reason, Message string
-	// Problem is a failure of the operator after the Run became final. It is the message of Reconciling; the outcome
-	// does not change.
+	// Problem is a request of the operator that failed. It is the message of Reconciling. If the Run is final, its
+	// outcome does not change.
 	Problem string
+}
+
+// HasProblem reports whether a status has this problem: the same request failed in the same way when the Run was
+// reconciled the last time.
+func HasProblem(s v1alpha1.RunStatus, problem string) bool {
+	c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReconciling)
+	return c != nil && c.Message == task.Cut(problem, maxProblem)
 }
 
 // OutcomeOf returns the outcome in a status; of a Run that was not reconciled, Pending.
