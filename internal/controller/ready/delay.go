@@ -28,4 +28,4 @@ type delayedQueue struct {
 	by time.Duration
 }
 
-func (q delayedQueue) Add(r reconcile.Request) { q.AddAfter(r, q.by) }
+func (d delayedQueue) Add(r reconcile.Request) { d.AddAfter(r, d.by) }

@@ -72,8 +72,8 @@ func waitOf(run *v1alpha1.Run) modelWait {
 }
 
 // answeredAt returns the time of the Model's last answer; zero: not known.
-func (r modelReports) answeredAt(now time.Time) (last time.Time) {
-	for _, a := range r.answers {
+func (m modelReports) answeredAt(now time.Time) (last time.Time) {
+	for _, a := range m.answers {
 		if untrusted.IsTime(a.at, a.created, now) && a.at.After(last) {
 			last = a.at
 		}
@@ -82,8 +82,8 @@ func (r modelReports) answeredAt(now time.Time) (last time.Time) {
 }
 
 // waitsAt returns the waits that began at a plausible time.
-func (r modelReports) waitsAt(now time.Time) []modelWait {
-	return slices.DeleteFunc(slices.Clone(r.waits), func(w modelWait) bool { return !untrusted.IsTime(w.since, w.created, now) })
+func (m modelReports) waitsAt(now time.Time) []modelWait {
+	return slices.DeleteFunc(slices.Clone(m.waits), func(w modelWait) bool { return !untrusted.IsTime(w.since, w.created, now) })
 }
 
 // reachable returns the condition Reachable of a Model, and when to read the reports again.

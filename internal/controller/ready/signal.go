@@ -31,8 +31,8 @@ func NewPriceSignal() *PriceSignal {
 
 // Send does not block. Several signals that are not handled yet count as one. Only the leading operator handles them: a
 // new leader reconciles all objects anyway.
-func (s *PriceSignal) Send() {
-	for _, c := range s.kinds {
+func (p *PriceSignal) Send() {
+	for _, c := range p.kinds {
 		select {
 		case c <- event.GenericEvent{Object: &v1alpha1.Model{}}:
 		default:
@@ -41,8 +41,8 @@ func (s *PriceSignal) Send() {
 }
 
 // source returns a source of events for the controller of a kind.
-func (s *PriceSignal) source(name string, c client.Reader, newList func() client.ObjectList) source.Source {
-	return source.Channel(s.kinds[name], handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
+func (p *PriceSignal) source(name string, c client.Reader, newList func() client.ObjectList) source.Source {
+	return source.Channel(p.kinds[name], handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
 		list := newList()
 		if err := c.List(ctx, list); err != nil {
 			return nil // the cache is closing

@@ -78,13 +78,13 @@ var networkPolicyLost = predicate.Funcs{
 }
 
 // limitedBy returns the Runs whose pods a NetworkPolicy selects.
-func (f runFinder) limitedBy(ctx context.Context, policy client.Object) []reconcile.Request {
+func (r runFinder) limitedBy(ctx context.Context, policy client.Object) []reconcile.Request {
 	label, is := egress.LabelIn(policy.GetName())
 	if !is {
 		return nil
 	}
 	var pods corev1.PodList
-	if err := f.client.List(ctx, &pods, client.InNamespace(policy.GetNamespace()), client.MatchingLabels{v1alpha1.LabelEgress: label}); err != nil {
+	if err := r.client.List(ctx, &pods, client.InNamespace(policy.GetNamespace()), client.MatchingLabels{v1alpha1.LabelEgress: label}); err != nil {
 		return nil // of a cache that has stopped
 	}
 	var out []reconcile.Request

@@ -22,24 +22,24 @@ type podCaches struct {
 // get returns a pod of a Run; false: the caches do not have it. For an ended pod of a Run that has finished, or is
 // about to finish with success, it returns only the metadata, which is enough to delete it. Other ended pods are read
 // from the API server.
-func (c podCaches) get(ctx context.Context, run *v1alpha1.Run, key client.ObjectKey) (pod *corev1.Pod, found bool, err error) {
+func (p podCaches) get(ctx context.Context, run *v1alpha1.Run, key client.ObjectKey) (pod *corev1.Pod, found bool, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("getting Pod %s: %w", key.Name, err)
 		}
 	}()
 	pod = &corev1.Pod{}
-	if found, err = apierr.Found(c.client.Get(ctx, key, pod)); found || err != nil || c.ended == nil {
+	if found, err = apierr.Found(p.client.Get(ctx, key, pod)); found || err != nil || p.ended == nil {
 		return pod, found, err
 	}
 	m := objectcache.PodMetadata()
-	if found, err = apierr.Found(c.ended.Get(ctx, key, m)); !found || err != nil {
+	if found, err = apierr.Found(p.ended.Get(ctx, key, m)); !found || err != nil {
 		return nil, false, err
 	}
 	if run.Status.CompletionTime != nil || hasSucceeded(run) {
 		return objectcache.PodFromMetadata(m, run), true, nil
 	}
-	found, err = apierr.Found(c.live.Get(ctx, key, pod))
+	found, err = apierr.Found(p.live.Get(ctx, key, pod))
 	return pod, found, err
 }
 

@@ -24,37 +24,37 @@ func unstartedByAgent(o client.Object) []string {
 }
 
 // waitingForAgent returns the Runs that wait for an Agent, or for another Agent that refers to it.
-func (f runFinder) waitingForAgent(ctx context.Context, agent client.Object) []reconcile.Request {
-	names, err := cached.AgentsUsingAgent(ctx, f.client, agent.GetNamespace(), agent.GetName())
+func (r runFinder) waitingForAgent(ctx context.Context, agent client.Object) []reconcile.Request {
+	names, err := cached.AgentsUsingAgent(ctx, r.client, agent.GetNamespace(), agent.GetName())
 	if err != nil {
 		return nil // the cache is closing
 	}
-	return f.waitingForAny(ctx, agent.GetNamespace(), names)
+	return r.waitingForAny(ctx, agent.GetNamespace(), names)
 }
 
 // waitingForModel returns the Runs that wait for an Agent that refers to a Model.
-func (f runFinder) waitingForModel(ctx context.Context, model client.Object) []reconcile.Request {
-	_, names, err := cached.UsersOfModel(ctx, f.client, model.GetNamespace(), model.GetName())
+func (r runFinder) waitingForModel(ctx context.Context, model client.Object) []reconcile.Request {
+	_, names, err := cached.UsersOfModel(ctx, r.client, model.GetNamespace(), model.GetName())
 	if err != nil {
 		return nil // the cache is closing
 	}
-	return f.waitingForAny(ctx, model.GetNamespace(), names)
+	return r.waitingForAny(ctx, model.GetNamespace(), names)
 }
 
 // waitingForToolset returns the Runs that wait for an Agent that refers to a Toolset.
-func (f runFinder) waitingForToolset(ctx context.Context, toolset client.Object) []reconcile.Request {
-	names, err := cached.AgentsUsingToolset(ctx, f.client, toolset.GetNamespace(), toolset.GetName())
+func (r runFinder) waitingForToolset(ctx context.Context, toolset client.Object) []reconcile.Request {
+	names, err := cached.AgentsUsingToolset(ctx, r.client, toolset.GetNamespace(), toolset.GetName())
 	if err != nil {
 		return nil // the cache is closing
 	}
-	return f.waitingForAny(ctx, toolset.GetNamespace(), names)
+	return r.waitingForAny(ctx, toolset.GetNamespace(), names)
 }
 
-func (f runFinder) waitingForAny(ctx context.Context, namespace string, agents []string) []reconcile.Request {
+func (r runFinder) waitingForAny(ctx context.Context, namespace string, agents []string) []reconcile.Request {
 	var out []reconcile.Request
 	for _, name := range agents {
 		var runs v1alpha1.RunList
-		if f.client.List(ctx, &runs, client.InNamespace(namespace), client.MatchingFields{byAgent: name}, client.UnsafeDisableDeepCopy) != nil {
+		if r.client.List(ctx, &runs, client.InNamespace(namespace), client.MatchingFields{byAgent: name}, client.UnsafeDisableDeepCopy) != nil {
 			return nil // the cache is closing
 		}
 		for i := range runs.Items {
@@ -65,11 +65,11 @@ func (f runFinder) waitingForAny(ctx context.Context, namespace string, agents [
 }
 
 // childrenOf returns the finished child Runs of a Run that have a TTL.
-func (f runFinder) childrenOf(ctx context.Context, parent client.Object) []reconcile.Request {
+func (r runFinder) childrenOf(ctx context.Context, parent client.Object) []reconcile.Request {
 	var out []reconcile.Request
 	for _, label := range []string{v1alpha1.LabelParentRun, v1alpha1.LabelWorkflowRun} {
 		var list v1alpha1.RunList
-		if f.client.List(ctx, &list, client.InNamespace(parent.GetNamespace()), client.MatchingLabels{label: parent.GetName()}, client.UnsafeDisableDeepCopy) != nil {
+		if r.client.List(ctx, &list, client.InNamespace(parent.GetNamespace()), client.MatchingLabels{label: parent.GetName()}, client.UnsafeDisableDeepCopy) != nil {
 			return nil // the cache is closing
 		}
 		for i := range list.Items {

@@ -89,16 +89,16 @@ func request(pending []v1alpha1.PendingRequest, id string) *v1alpha1.PendingRequ
 
 // pendingRequests returns the requests to users. Open requests stay unchanged, and new ones are added while there is
 // room.
-func (m *evaluator) pendingRequests(nodes []string) []v1alpha1.PendingRequest {
+func (e *evaluator) pendingRequests(nodes []string) []v1alpha1.PendingRequest {
 	var all, out []v1alpha1.PendingRequest
-	for _, p := range m.pending() {
+	for _, p := range e.pending() {
 		if slices.ContainsFunc(nodes, func(node string) bool { return requestOf(node) == p.ID }) {
 			all = append(all, p)
 		}
 	}
 	for _, node := range nodes {
 		if len(all) < task.MaxPending && request(all, requestOf(node)) == nil {
-			all = append(all, m.newRequest(node))
+			all = append(all, e.newRequest(node))
 		}
 	}
 	room := task.MaxAsked
@@ -112,9 +112,9 @@ func (m *evaluator) pendingRequests(nodes []string) []v1alpha1.PendingRequest {
 }
 
 // newRequest returns a new request. Users can decide even if its message cannot be computed.
-func (m *evaluator) newRequest(node string) v1alpha1.PendingRequest {
-	n := m.program.Node(node).Approval
-	text, err := m.program.Message(node, m.current())
+func (e *evaluator) newRequest(node string) v1alpha1.PendingRequest {
+	n := e.program.Node(node).Approval
+	text, err := e.program.Message(node, e.current())
 	if err != nil {
 		text = fmt.Sprintf("Its message cannot be computed (%v). %s", err, n.Message)
 	}
@@ -122,7 +122,7 @@ func (m *evaluator) newRequest(node string) v1alpha1.PendingRequest {
 	if wait == 0 {
 		wait = defaultExpiry
 	}
-	at, until := metav1.NewTime(m.now), metav1.NewTime(m.now.Add(wait))
+	at, until := metav1.NewTime(e.now), metav1.NewTime(e.now.Add(wait))
 	p := v1alpha1.PendingRequest{
 		ID:        requestOf(node),
 		Kind:      task.PendingApproval,
@@ -135,14 +135,14 @@ func (m *evaluator) newRequest(node string) v1alpha1.PendingRequest {
 	if n.Input != nil {
 		p.Schema = string(inputs.Schema(n.Input))
 	}
-	p.Digest = m.digest(node, text, p)
+	p.Digest = e.digest(node, text, p)
 	return p
 }
 
 // digest returns the digest of a request, which a Decision repeats. It is different for each Run and each text.
-func (m *evaluator) digest(node, text string, p v1alpha1.PendingRequest) string {
+func (e *evaluator) digest(node, text string, p v1alpha1.PendingRequest) string {
 	var groups []string
-	parts := []any{"approval", m.run.UID, node, text, groups, p.Schema}
+	parts := []any{"approval", e.run.UID, node, text, groups, p.Schema}
 	if a := p.Approvers; a != nil {
 		parts[4] = a.Groups
 		if len(a.Users) > 0 {
@@ -154,7 +154,7 @@ func (m *evaluator) digest(node, text string, p v1alpha1.PendingRequest) string 
 }
 
 // approvalOutput returns the output of a decided approval.
-func (m *evaluator) approvalOutput(node string) json.RawMessage {
+func (e *evaluator) approvalOutput(node string) json.RawMessage {
 	type output struct {
 		Approved bool            `json:"approved"`
 		By       string          `json:"by"`
@@ -162,18 +162,18 @@ func (m *evaluator) approvalOutput(node string) json.RawMessage {
 		Reason   string          `json:"reason"`
 		Input    json.RawMessage `json:"input,omitempty"`
 	}
-	out := output{At: m.now.UTC().Format(time.RFC3339), Reason: "no Decision was made in time"}
-	if ended := nodeStatus(m.run.Status.Nodes, node); ended != nil && ended.FinishedAt != nil {
+	out := output{At: e.now.UTC().Format(time.RFC3339), Reason: "no Decision was made in time"}
+	if ended := nodeStatus(e.run.Status.Nodes, node); ended != nil && ended.FinishedAt != nil {
 		out.At = ended.FinishedAt.UTC().Format(time.RFC3339)
 	}
-	if d := m.decision(node); d != nil {
+	if d := e.decision(node); d != nil {
 		out = output{
 			Approved: d.Spec.Type == v1alpha1.DecisionApprove,
 			By:       d.Spec.By,
 			At:       d.CreationTimestamp.UTC().Format(time.RFC3339),
 			Reason:   d.Spec.Reason,
 		}
-		if in := m.program.Node(node).Approval.Input; in != nil && json.Valid([]byte(d.Spec.Value)) {
+		if in := e.program.Node(node).Approval.Input; in != nil && json.Valid([]byte(d.Spec.Value)) {
 			out.Input = schema.Fill(inputs.Schema(in), json.RawMessage(d.Spec.Value))
 		}
 	}
@@ -182,23 +182,23 @@ func (m *evaluator) approvalOutput(node string) json.RawMessage {
 }
 
 // decision returns the Decision that decided an approval, or nil.
-func (m *evaluator) decision(node string) *v1alpha1.Decision {
-	_, decided := approvalStates(m.state)
+func (e *evaluator) decision(node string) *v1alpha1.Decision {
+	_, decided := approvalStates(e.state)
 	done := decidedFor(decided, requestOf(node))
 	if done == nil {
 		return nil
 	}
-	for i := range m.decisions {
-		if m.decisions[i].Name == done.Name {
-			return &m.decisions[i]
+	for i := range e.decisions {
+		if e.decisions[i].Name == done.Name {
+			return &e.decisions[i]
 		}
 	}
 	return nil
 }
 
 // denialReason describes who denied an approval, and why.
-func (m *evaluator) denialReason(node string) string {
-	d := m.decision(node)
+func (e *evaluator) denialReason(node string) string {
+	d := e.decision(node)
 	switch {
 	case d == nil:
 		return "no Decision was made in time"

@@ -55,10 +55,10 @@ func succeeded(c *v1alpha1.Run) bool {
 }
 
 // childOf returns the child Run for a key, with its reservation as limits.
-func (t *evaluation) childOf(at childKey, p *children.Budget) newChild {
-	n, in := t.program.Node(at.node), t.evaluator.inputs[at]
-	labels := runstatus.InheritedLabels(t.run.Labels)
-	labels[v1alpha1.LabelWorkflowRun], labels[v1alpha1.LabelWorkflowNode] = t.run.Name, at.node
+func (e *evaluation) childOf(at childKey, p *children.Budget) newChild {
+	n, in := e.program.Node(at.node), e.evaluator.inputs[at]
+	labels := runstatus.InheritedLabels(e.run.Labels)
+	labels[v1alpha1.LabelWorkflowRun], labels[v1alpha1.LabelWorkflowNode] = e.run.Name, at.node
 	switch {
 	case n.ForEach != nil:
 		labels[v1alpha1.LabelItemIndex] = strconv.Itoa(at.index)
@@ -68,37 +68,37 @@ func (t *evaluation) childOf(at childKey, p *children.Budget) newChild {
 	c := &v1alpha1.Run{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Run"},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace:       t.run.Namespace,
-			Name:            childName(t.run, n, at.index),
+			Namespace:       e.run.Namespace,
+			Name:            childName(e.run, n, at.index),
 			Labels:          labels,
-			Annotations:     map[string]string{v1alpha1.AnnotationRevisionHash: t.revisionOf(n), v1alpha1.AnnotationRootRun: runstatus.RootUID(t.run)},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(t.run, v1alpha1.GroupVersion.WithKind("Run"))},
+			Annotations:     map[string]string{v1alpha1.AnnotationRevisionHash: e.revisionOf(n), v1alpha1.AnnotationRootRun: runstatus.RootUID(e.run)},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(e.run, v1alpha1.GroupVersion.WithKind("Run"))},
 		},
 		Spec: v1alpha1.RunSpec{
 			Agent:        string(n.Agent),
 			Workflow:     string(n.Workflow),
 			Prompt:       in.prompt,
-			User:         t.run.Spec.User,
+			User:         e.run.Spec.User,
 			MaxRetries:   n.MaxRetries,
-			Limits:       p.LimitsFor(n.Limits, t.grants[at]),
+			Limits:       p.LimitsFor(n.Limits, e.grants[at]),
 			DesiredState: v1alpha1.DesiredRunning,
 		},
 	}
 	if len(in.input) > 0 {
 		c.Spec.Input = &runtime.RawExtension{Raw: in.input}
 	}
-	if root := volumeRoot(t.state, n.Name); root != "" {
-		c.Annotations[v1alpha1.AnnotationVolumeClaim] = runnerpod.SharedVolumeClaimName(t.run, root)
+	if root := volumeRoot(e.state, n.Name); root != "" {
+		c.Annotations[v1alpha1.AnnotationVolumeClaim] = runnerpod.SharedVolumeClaimName(e.run, root)
 	}
-	return newChild{childKey: at, Child: children.Child{Run: c, Names: []string{c.Name, spareChildName(t.run, at)}, Is: isChildAt(t.run, at)}}
+	return newChild{childKey: at, Child: children.Child{Run: c, Names: []string{c.Name, spareChildName(e.run, at)}, Is: isChildAt(e.run, at)}}
 }
 
 // revisionOf returns the revision that the children of a node run.
-func (t *evaluation) revisionOf(n v1alpha1.Node) string {
+func (e *evaluation) revisionOf(n v1alpha1.Node) string {
 	if n.Agent != "" {
-		return t.revision.Agents[string(n.Agent)].Hash
+		return e.revision.Agents[string(n.Agent)].Hash
 	}
-	return t.revision.Workflows[string(n.Workflow)].Hash
+	return e.revision.Workflows[string(n.Workflow)].Hash
 }
 
 // volumeRoot returns the node that began the files on which a node works; empty: it shares no files.

@@ -47,9 +47,9 @@ func waitingRefusal(err error) refusal {
 
 // retried returns a refusal whose request is sent again; false: there is none. If there are several, it is always the
 // same one.
-func (t *evaluation) retried() (refusal, bool) {
+func (e *evaluation) retried() (refusal, bool) {
 	var all []refusal
-	for _, r := range t.refused {
+	for _, r := range e.refused {
 		if r.waits != "" {
 			all = append(all, r)
 		}

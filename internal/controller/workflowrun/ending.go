@@ -15,60 +15,60 @@ import (
 
 // isEnding reports whether nothing can change the end of the Run any more: all nodes have ended except those of
 // finally, or a failed node ends the Run.
-func (t *evaluation) isEnding(next graph.Next) bool {
-	for _, n := range t.revision.Spec.Nodes {
+func (e *evaluation) isEnding(next graph.Next) bool {
+	for _, n := range e.revision.Spec.Nodes {
 		if !next.Nodes[n.Name].State.Ended() {
-			return t.evaluator.firstFailure() != ""
+			return e.evaluator.firstFailure() != ""
 		}
 	}
 	return true
 }
 
 // endFromOutside returns the reason that ends the Run independently of its nodes; empty: there is none.
-func (t *evaluation) endFromOutside() (reason, message string) {
-	at := deadline(t.state)
+func (e *evaluation) endFromOutside() (reason, message string) {
+	at := deadline(e.state)
 	switch {
-	case t.run.Spec.DesiredState == v1alpha1.DesiredStopped:
+	case e.run.Spec.DesiredState == v1alpha1.DesiredStopped:
 		return v1alpha1.ReasonStopped, stoppedMessage
-	case !at.IsZero() && !t.now.Before(at):
-		return v1alpha1.ReasonDeadlineExceeded, deadlineMessage(t.state)
+	case !at.IsZero() && !e.now.Before(at):
+		return v1alpha1.ReasonDeadlineExceeded, deadlineMessage(e.state)
 	}
-	if d, empty := t.main.Exhausted(); empty {
-		return d.Reason(), t.usedUpMessage(d)
+	if d, empty := e.main.Exhausted(); empty {
+		return d.Reason(), e.usedUpMessage(d)
 	}
 	return "", ""
 }
 
 // usedUpMessage reports that a limit is used up.
-func (t *evaluation) usedUpMessage(d children.Resource) string {
-	text := fmt.Sprintf("The child Runs used %s, and %s allows them %s", d.Format(t.main.Used[d]), d.Field(), d.Format(max(t.main.Limit[d], 0)))
-	if t.finally.Bounded[d] && len(t.revision.Spec.Finally) > 0 {
-		text += fmt.Sprintf(", besides %s for finally", d.Format(t.finally.Limit[d]))
+func (e *evaluation) usedUpMessage(d children.Resource) string {
+	text := fmt.Sprintf("The child Runs used %s, and %s allows them %s", d.Format(e.main.Used[d]), d.Field(), d.Format(max(e.main.Limit[d], 0)))
+	if e.finally.Bounded[d] && len(e.revision.Spec.Finally) > 0 {
+		text += fmt.Sprintf(", besides %s for finally", d.Format(e.finally.Limit[d]))
 	}
 	return text + ". Raise it and create a new Run"
 }
 
 // plannedEnd returns how the Run is going to end, if that is known. It does not change afterwards.
-func (t *evaluation) plannedEnd() *v1alpha1.Result {
-	if had := t.recordedEnd(); had != nil {
+func (e *evaluation) plannedEnd() *v1alpha1.Result {
+	if had := e.recordedEnd(); had != nil {
 		return had
 	}
-	if t.endReason != "" {
-		return &v1alpha1.Result{Reason: t.endReason, Message: task.Cut(t.endMessage, task.MaxMessage)}
+	if e.endReason != "" {
+		return &v1alpha1.Result{Reason: e.endReason, Message: task.Cut(e.endMessage, task.MaxMessage)}
 	}
-	if node := t.evaluator.firstFailure(); node != "" {
-		return &v1alpha1.Result{Reason: v1alpha1.ReasonNodeFailed, Message: task.Cut(t.evaluator.explain(node), task.MaxMessage)}
+	if node := e.evaluator.firstFailure(); node != "" {
+		return &v1alpha1.Result{Reason: v1alpha1.ReasonNodeFailed, Message: task.Cut(e.evaluator.explain(node), task.MaxMessage)}
 	}
 	return nil
 }
 
 // result returns how the Run ended.
-func (t *evaluation) result(next graph.Next) (runstatus.Outcome, *v1alpha1.Result) {
+func (e *evaluation) result(next graph.Next) (runstatus.Outcome, *v1alpha1.Result) {
 	r := v1alpha1.Result{Committed: true, Reason: next.Reason, Message: next.Message}
 	if next.Reason == "" {
-		return t.finished(r)
+		return e.finished(r)
 	}
-	if f := t.plannedEnd(); f != nil {
+	if f := e.plannedEnd(); f != nil {
 		room := task.MaxMessage - len(r.Message) - len(messageSeparator)
 		r.Message = strings.TrimRight(task.Cut(f.Message, room), ". ") + messageSeparator + r.Message
 	}
@@ -77,8 +77,8 @@ func (t *evaluation) result(next graph.Next) (runstatus.Outcome, *v1alpha1.Resul
 }
 
 // finished returns the end of a Run whose nodes have all ended: with its output, whose evaluation may fail.
-func (t *evaluation) finished(r v1alpha1.Result) (runstatus.Outcome, *v1alpha1.Result) {
-	output, err := t.program.Output(t.evaluator.current())
+func (e *evaluation) finished(r v1alpha1.Result) (runstatus.Outcome, *v1alpha1.Result) {
+	output, err := e.program.Output(e.evaluator.current())
 	if err != nil {
 		r.Reason = v1alpha1.ReasonInvalidOutput
 		r.Message = task.Cut(fmt.Sprintf("The output cannot be computed: %v%s%s", err, messageSeparator, r.Message), task.MaxMessage)

@@ -61,33 +61,33 @@ func newEvaluator(s state, end, told string) *evaluator {
 }
 
 // Watch sets the function that returns the current states of nodes.
-func (m *evaluator) Watch(stands func(node string) graph.Status) { m.nodeState = stands }
+func (e *evaluator) Watch(stands func(node string) graph.Status) { e.nodeState = stands }
 
 // current returns all values that expressions can read now.
-func (m *evaluator) current() workflow.Values {
-	for _, n := range m.nodes() {
-		status := m.nodeState(n.Name)
-		if had, known := m.evaluated[n.Name]; known && had == status {
+func (e *evaluator) current() workflow.Values {
+	for _, n := range e.nodes() {
+		status := e.nodeState(n.Name)
+		if had, known := e.evaluated[n.Name]; known && had == status {
 			continue
 		}
-		m.evaluated[n.Name], m.values.Nodes[n.Name] = status, m.valueOf(n, status)
+		e.evaluated[n.Name], e.values.Nodes[n.Name] = status, e.valueOf(n, status)
 	}
-	v := m.values
+	v := e.values
 	if v.Run.Reason != "" {
 		return v
 	}
 	v.Run.Reason = v1alpha1.ReasonFinished // to finally, which begins when all has ended
-	if node := m.firstFailure(); node != "" {
-		v.Run.Reason, v.Run.Message = v1alpha1.ReasonNodeFailed, m.explain(node)
+	if node := e.firstFailure(); node != "" {
+		v.Run.Reason, v.Run.Message = v1alpha1.ReasonNodeFailed, e.explain(node)
 	}
 	return v
 }
 
 // firstFailure returns the first node whose failure ends the Run, or an empty name. A node whose Runs were stopped
 // together with the Run does not count.
-func (m *evaluator) firstFailure() string {
-	for _, n := range m.revision.Spec.Nodes {
-		status := m.nodeState(n.Name)
+func (e *evaluator) firstFailure() string {
+	for _, n := range e.revision.Spec.Nodes {
+		status := e.nodeState(n.Name)
 		failing := status.State == graph.Failed || status.State == graph.Running && status.Reason != "" && status.Reason != graph.ReasonQueued && status.Reason != graph.ReasonQuotaExceeded
 		if failing && status.Reason != graph.ReasonCancelled && n.OnFailure != v1alpha1.OnFailureContinue {
 			return n.Name
@@ -97,13 +97,13 @@ func (m *evaluator) firstFailure() string {
 }
 
 // valueOf returns a node as expressions read it.
-func (m *evaluator) valueOf(n v1alpha1.Node, status graph.Status) workflow.NodeValue {
+func (e *evaluator) valueOf(n v1alpha1.Node, status graph.Status) workflow.NodeValue {
 	node := n.Name
 	v := workflow.NodeValue{State: status.State, Counts: status}
 	switch {
 	case n.Approval != nil:
 		if status.State == graph.Succeeded || status.State == graph.Failed {
-			v.Output = m.approvalOutput(node)
+			v.Output = e.approvalOutput(node)
 		}
 		return v
 	case !status.State.Ended(): // what reads it waits for it
@@ -111,9 +111,9 @@ func (m *evaluator) valueOf(n v1alpha1.Node, status graph.Status) workflow.NodeV
 	case n.ForEach != nil:
 		v.Items = make([]workflow.NodeValue, status.Total)
 		for i := range v.Items {
-			v.Items[i] = iterationValue(m.child(childKey{node, i}))
+			v.Items[i] = iterationValue(e.child(childKey{node, i}))
 			if v.Deleted == "" && i < status.Started {
-				v.Deleted = m.deleted(n, i)
+				v.Deleted = e.deleted(n, i)
 			}
 		}
 		return v
@@ -122,20 +122,20 @@ func (m *evaluator) valueOf(n v1alpha1.Node, status graph.Status) workflow.NodeV
 	if n.Loop != nil {
 		number = status.Started
 	}
-	last := iterationValue(m.child(childKey{node, number}))
+	last := iterationValue(e.child(childKey{node, number}))
 	v.Output, v.Text = last.Output, last.Text
 	if status.Started > 0 {
-		v.Deleted = m.deleted(n, number)
+		v.Deleted = e.deleted(n, number)
 	}
 	return v
 }
 
 // deleted returns the name of a child that was started and deleted; empty: it exists.
-func (m *evaluator) deleted(n v1alpha1.Node, number int) string {
-	if m.child(childKey{n.Name, number}) != nil {
+func (e *evaluator) deleted(n v1alpha1.Node, number int) string {
+	if e.child(childKey{n.Name, number}) != nil {
 		return ""
 	}
-	return childName(m.run, n, number)
+	return childName(e.run, n, number)
 }
 
 // iterationValue returns the child of an item or an iteration as expressions read it. It has an output only if it
@@ -164,74 +164,74 @@ func iterationValue(c *v1alpha1.Run) workflow.NodeValue {
 }
 
 // child returns the child with a key, or nil.
-func (m *evaluator) child(at childKey) *v1alpha1.Run { return m.byKey[at] }
+func (e *evaluator) child(at childKey) *v1alpha1.Run { return e.byKey[at] }
 
 // When reports whether a node is executed.
-func (m *evaluator) When(node string) (bool, error) {
-	yes, err := m.program.When(node, m.current())
-	return yes, m.recordProblem(node, err)
+func (e *evaluator) When(node string) (bool, error) {
+	yes, err := e.program.When(node, e.current())
+	return yes, e.recordProblem(node, err)
 }
 
 // Items returns how many items a node has.
-func (m *evaluator) Items(node string) (int, error) {
-	list, err := m.itemsOf(node)
-	return len(list), m.recordProblem(node, err)
+func (e *evaluator) Items(node string) (int, error) {
+	list, err := e.itemsOf(node)
+	return len(list), e.recordProblem(node, err)
 }
 
-func (m *evaluator) itemsOf(node string) ([]json.RawMessage, error) {
-	if list, known := m.items[node]; known {
+func (e *evaluator) itemsOf(node string) ([]json.RawMessage, error) {
+	if list, known := e.items[node]; known {
 		return list, nil
 	}
-	list, err := m.program.Items(node, m.current())
+	list, err := e.program.Items(node, e.current())
 	if err == nil {
-		m.items[node] = list
+		e.items[node] = list
 	}
 	return list, err
 }
 
 // Until reports whether a loop has ended.
-func (m *evaluator) Until(node string, iteration int) (bool, error) {
-	self := iterationValue(m.child(childKey{node, iteration}))
-	yes, err := m.program.Until(node, iteration, self, m.current())
-	return yes, m.recordProblem(node, err)
+func (e *evaluator) Until(node string, iteration int) (bool, error) {
+	self := iterationValue(e.child(childKey{node, iteration}))
+	yes, err := e.program.Until(node, iteration, self, e.current())
+	return yes, e.recordProblem(node, err)
 }
 
 // Input computes the input of a child. An approval is requested even if its message cannot be computed.
-func (m *evaluator) Input(node string, number int) error {
-	if m.program.Node(node).Approval != nil {
+func (e *evaluator) Input(node string, number int) error {
+	if e.program.Node(node).Approval != nil {
 		return nil
 	}
-	in, err := m.input(childKey{node, number})
+	in, err := e.input(childKey{node, number})
 	if err == nil {
-		m.inputs[childKey{node, number}] = in
+		e.inputs[childKey{node, number}] = in
 		return nil
 	}
 	if p, is := errors.AsType[*workflow.Problem](err); is {
 		err = &graph.ReasonError{Reason: p.Reason, Err: err}
 	}
-	return m.recordProblem(node, err)
+	return e.recordProblem(node, err)
 }
 
-func (m *evaluator) input(at childKey) (in input, err error) {
-	turn, err := m.iteration(at)
+func (e *evaluator) input(at childKey) (in input, err error) {
+	turn, err := e.iteration(at)
 	if err != nil {
 		return in, err
 	}
-	if m.program.Node(at.node).Prompt != "" {
-		if in.prompt, err = m.program.Prompt(at.node, turn, m.current()); err != nil {
+	if e.program.Node(at.node).Prompt != "" {
+		if in.prompt, err = e.program.Prompt(at.node, turn, e.current()); err != nil {
 			return in, err
 		}
 	}
-	in.input, err = m.program.NodeInput(at.node, turn, m.current())
+	in.input, err = e.program.NodeInput(at.node, turn, e.current())
 	return in, err
 }
 
 // iteration returns the position of an item, or of an iteration, for expressions.
-func (m *evaluator) iteration(at childKey) (workflow.Iteration, error) {
+func (e *evaluator) iteration(at childKey) (workflow.Iteration, error) {
 	t := workflow.Iteration{Number: at.index}
-	switch n := m.program.Node(at.node); {
+	switch n := e.program.Node(at.node); {
 	case n.ForEach != nil:
-		list, err := m.itemsOf(at.node)
+		list, err := e.itemsOf(at.node)
 		if err != nil {
 			return t, err
 		}
@@ -240,7 +240,7 @@ func (m *evaluator) iteration(at childKey) (workflow.Iteration, error) {
 		}
 		t.Item = list[at.index]
 	case n.Loop != nil && at.index > 1:
-		before := iterationValue(m.child(childKey{at.node, at.index - 1}))
+		before := iterationValue(e.child(childKey{at.node, at.index - 1}))
 		t.Previous = &before
 	}
 	return t, nil
@@ -248,7 +248,7 @@ func (m *evaluator) iteration(at childKey) (workflow.Iteration, error) {
 
 // recordProblem records why an expression failed. The graph also evaluates expressions of nodes that will not run, so
 // the problem counts only if the node fails with that reason.
-func (m *evaluator) recordProblem(node string, err error) error {
+func (e *evaluator) recordProblem(node string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -256,26 +256,26 @@ func (m *evaluator) recordProblem(node string, err error) error {
 	if known, is := errors.AsType[*graph.ReasonError](err); is {
 		reason = known.Reason
 	}
-	m.problems[node] = problem{reason, err.Error()}
+	e.problems[node] = problem{reason, err.Error()}
 	return err
 }
 
 // explain describes why a node failed, in a sentence.
-func (m *evaluator) explain(node string) string {
-	status := m.nodeState(node)
-	return fmt.Sprintf("Node %s failed, reason %s: %s", node, status.Reason, m.cause(node, status))
+func (e *evaluator) explain(node string) string {
+	status := e.nodeState(node)
+	return fmt.Sprintf("Node %s failed, reason %s: %s", node, status.Reason, e.cause(node, status))
 }
 
-func (m *evaluator) cause(node string, status graph.Status) string {
-	if p := m.problems[node]; p.text != "" && p.reason == status.Reason {
+func (e *evaluator) cause(node string, status graph.Status) string {
+	if p := e.problems[node]; p.text != "" && p.reason == status.Reason {
 		return p.text
 	}
-	for at, r := range m.refused {
+	for at, r := range e.refused {
 		if at.node == node {
 			return r.text
 		}
 	}
-	for _, c := range m.children {
+	for _, c := range e.children {
 		if o := runstatus.OutcomeOf(c.Status); keyOf(c).node == node && runstatus.IsFinished(c) && !succeeded(c) && nodeReason(c) == status.Reason {
 			return fmt.Sprintf("Run %s: %s", c.Name, o.Message)
 		}
@@ -288,7 +288,7 @@ func (m *evaluator) cause(node string, status graph.Status) string {
 	case v1alpha1.ReasonIterationLimit:
 		return fmt.Sprintf("loop.until was not true after %d iterations; raise loop.maxIterations, or ask for less", status.Started)
 	case v1alpha1.ReasonDenied:
-		return m.denialReason(node)
+		return e.denialReason(node)
 	}
 	return "it did not start"
 }

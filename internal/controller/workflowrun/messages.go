@@ -15,33 +15,33 @@ import (
 )
 
 // describe returns reason and message of an active Run.
-func (t *evaluation) describe(next graph.Next, p *progress) runstatus.Outcome {
+func (e *evaluation) describe(next graph.Next, p *progress) runstatus.Outcome {
 	say := func(reason, message string) runstatus.Outcome {
 		return runstatus.Outcome{Status: metav1.ConditionUnknown, Reason: reason, Message: task.Cut(message, task.MaxMessage)}
 	}
-	at := t.nodesMessage(next)
-	if r, is := t.retried(); is {
+	at := e.nodesMessage(next)
+	if r, is := e.retried(); is {
 		at += ". " + r.text
 	}
 	switch {
-	case t.endReason == v1alpha1.ReasonStopped:
+	case e.endReason == v1alpha1.ReasonStopped:
 		return say(v1alpha1.ReasonStopping, "Stopping: "+at)
-	case t.wantsPause() && t.endReason == "":
-		return say(v1alpha1.ReasonPaused, children.PausedMessage(t.run))
+	case e.wantsPause() && e.endReason == "":
+		return say(v1alpha1.ReasonPaused, children.PausedMessage(e.run))
 	case len(p.pending) > 0:
-		return say(v1alpha1.ReasonAwaitingApproval, decisions.PendingMessage(t.run.Name, p.pending, decisions.FinalNames(t.decisions)))
+		return say(v1alpha1.ReasonAwaitingApproval, decisions.PendingMessage(e.run.Name, p.pending, decisions.FinalNames(e.decisions)))
 	case p.result != nil:
 		return say(v1alpha1.ReasonRunning, fmt.Sprintf("Ending with reason %s: %s", p.result.Reason, at))
 	}
-	if reason, message := t.waitMessage(next); reason != "" {
+	if reason, message := e.waitMessage(next); reason != "" {
 		return say(reason, message)
 	}
 	return say(v1alpha1.ReasonRunning, at)
 }
 
 // nodesMessage counts the nodes that have ended, and names the active ones.
-func (t *evaluation) nodesMessage(next graph.Next) string {
-	done, all := 0, t.nodes()
+func (e *evaluation) nodesMessage(next graph.Next) string {
+	done, all := 0, e.nodes()
 	var work []string
 	for _, n := range all {
 		switch status := next.Nodes[n.Name]; {
@@ -78,12 +78,12 @@ func listed(names []string) string {
 }
 
 // waitMessage returns what a Run waits for if all of its active nodes wait; empty: one works.
-func (t *evaluation) waitMessage(next graph.Next) (reason, message string) {
+func (e *evaluation) waitMessage(next graph.Next) (reason, message string) {
 	if len(next.Start) > 0 {
 		return "", ""
 	}
 	works := false
-	for _, c := range t.children {
+	for _, c := range e.children {
 		if runstatus.IsFinished(c) {
 			continue
 		}
@@ -101,16 +101,16 @@ func (t *evaluation) waitMessage(next graph.Next) (reason, message string) {
 	if works {
 		return reason, message
 	}
-	return t.shortageMessage(next)
+	return e.shortageMessage(next)
 }
 
 // shortageMessage returns what nodes wait for, if none is active.
-func (t *evaluation) shortageMessage(next graph.Next) (reason, message string) {
-	if r, is := t.retried(); is {
+func (e *evaluation) shortageMessage(next graph.Next) (reason, message string) {
+	if r, is := e.retried(); is {
 		return r.waits, r.text
 	}
-	for _, n := range t.nodes() {
-		if status := next.Nodes[n.Name]; status.Reason == graph.ReasonQueued && !status.State.Ended() && !t.more {
+	for _, n := range e.nodes() {
+		if status := next.Nodes[n.Name]; status.Reason == graph.ReasonQueued && !status.State.Ended() && !e.more {
 			return v1alpha1.ReasonQueued, "Waiting for its turn: node " + n.Name
 		}
 	}

@@ -26,35 +26,35 @@ type cachedRevision struct {
 	expressions int
 }
 
-func (c *revisionCache) get(hash string) *workflow.Revision {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.all[hash].revision
+func (r *revisionCache) get(hash string) *workflow.Revision {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.all[hash].revision
 }
 
 // put adds a revision. It keeps that one, even if it is larger than the bound.
-func (c *revisionCache) put(hash string, revision *workflow.Revision) {
+func (r *revisionCache) put(hash string, revision *workflow.Revision) {
 	expressions := 0
 	if program, err := workflow.Compile(revision); err == nil {
 		expressions = program.Expressions()
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.all == nil {
-		c.all = map[string]cachedRevision{}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.all == nil {
+		r.all = map[string]cachedRevision{}
 	}
-	c.remove(hash)
-	for other := range c.all {
-		if len(c.all) < maxCachedRevisions && c.expressions+expressions <= maxCachedExpressions {
+	r.remove(hash)
+	for other := range r.all {
+		if len(r.all) < maxCachedRevisions && r.expressions+expressions <= maxCachedExpressions {
 			break
 		}
-		c.remove(other)
+		r.remove(other)
 	}
-	c.all[hash] = cachedRevision{revision, expressions}
-	c.expressions += expressions
+	r.all[hash] = cachedRevision{revision, expressions}
+	r.expressions += expressions
 }
 
-func (c *revisionCache) remove(hash string) {
-	c.expressions -= c.all[hash].expressions
-	delete(c.all, hash)
+func (r *revisionCache) remove(hash string) {
+	r.expressions -= r.all[hash].expressions
+	delete(r.all, hash)
 }

@@ -59,47 +59,47 @@ func running(s state) (plan, bool) {
 }
 
 // evaluate evaluates the graph. If the evaluation finds a new reason to end the Run, it evaluates once more with that.
-func (t *evaluation) evaluate(approvals map[string]graph.ApprovalState) graph.Next {
-	if r := t.recordedEnd(); r != nil && r.Reason != v1alpha1.ReasonNodeFailed {
-		t.endReason, t.endMessage = r.Reason, r.Message
-		return t.callGraph(approvals)
+func (e *evaluation) evaluate(approvals map[string]graph.ApprovalState) graph.Next {
+	if r := e.recordedEnd(); r != nil && r.Reason != v1alpha1.ReasonNodeFailed {
+		e.endReason, e.endMessage = r.Reason, r.Message
+		return e.callGraph(approvals)
 	}
-	next := t.callGraph(approvals)
-	if t.isEnding(next) {
+	next := e.callGraph(approvals)
+	if e.isEnding(next) {
 		return next
 	}
-	if t.endReason, t.endMessage = t.endFromOutside(); t.endReason != "" {
-		return t.callGraph(approvals)
+	if e.endReason, e.endMessage = e.endFromOutside(); e.endReason != "" {
+		return e.callGraph(approvals)
 	}
 	return next
 }
 
 // callGraph evaluates the graph once, with all usage and reservations computed again.
-func (t *evaluation) callGraph(approvals map[string]graph.ApprovalState) graph.Next {
-	t.evaluator = newEvaluator(t.state, t.endReason, t.endMessage)
-	t.grants, t.more = map[childKey]children.Amounts{}, false
-	t.main, t.finally = budgets(t.state)
+func (e *evaluation) callGraph(approvals map[string]graph.ApprovalState) graph.Next {
+	e.evaluator = newEvaluator(e.state, e.endReason, e.endMessage)
+	e.grants, e.more = map[childKey]children.Amounts{}, false
+	e.main, e.finally = budgets(e.state)
 	seen := graph.Seen{
 		Nodes:        map[string]graph.Status{},
 		Approvals:    approvals,
-		End:          t.endReason,
-		Paused:       t.wantsPause() && t.endReason == "",
-		ChildrenLeft: graph.MaxChildren - childrenCreated(t.state),
-		Admit:        t.admit,
+		End:          e.endReason,
+		Paused:       e.wantsPause() && e.endReason == "",
+		ChildrenLeft: graph.MaxChildren - childrenCreated(e.state),
+		Admit:        e.admit,
 	}
-	if d, empty := t.finally.Exhausted(); empty {
+	if d, empty := e.finally.Exhausted(); empty {
 		seen.FinallyEnd = d.Reason()
 	}
-	for _, n := range t.nodes() {
-		seen.Nodes[n.Name] = recordedState(t.state, n.Name)
+	for _, n := range e.nodes() {
+		seen.Nodes[n.Name] = recordedState(e.state, n.Name)
 	}
-	for _, c := range t.children {
+	for _, c := range e.children {
 		at := keyOf(c)
 		seen.Children = append(seen.Children, graph.Child{Node: at.node, Number: at.index, Done: runstatus.IsFinished(c), Succeeded: succeeded(c), Reason: nodeReason(c)})
 	}
-	next := t.program.Graph.Next(seen, t.evaluator)
+	next := e.program.Graph.Next(seen, e.evaluator)
 	for node, text := range next.Problems {
-		t.evaluator.problems[node] = problem{next.Nodes[node].Reason, text}
+		e.evaluator.problems[node] = problem{next.Nodes[node].Reason, text}
 	}
 	return next
 }
@@ -162,8 +162,8 @@ func budgetOf(s state, main, finally *children.Budget, node string) *children.Bu
 	return main
 }
 
-func (t *evaluation) budgetOf(node string) *children.Budget {
-	return budgetOf(t.state, t.main, t.finally, node)
+func (e *evaluation) budgetOf(node string) *children.Budget {
+	return budgetOf(e.state, e.main, e.finally, node)
 }
 
 // targetLimits returns the limits of an Agent, or of a Workflow.
@@ -180,31 +180,31 @@ func targetLimits(s state, agent, workflow string) children.Amounts {
 
 // admit reserves the limits of a child. A child that the API server has just refused is not requested again, and until
 // that refusal is reported no other child starts.
-func (t *evaluation) admit(node string, number int) (ok bool, reason string) {
+func (e *evaluation) admit(node string, number int) (ok bool, reason string) {
 	at := childKey{node, number}
-	if r, refused := t.refused[at]; refused {
+	if r, refused := e.refused[at]; refused {
 		return false, r.reason
 	}
-	if t.refused != nil || len(t.grants) == maxCreated {
-		t.more = t.retryIn() == 0
+	if e.refused != nil || len(e.grants) == maxCreated {
+		e.more = e.retryIn() == 0
 		return false, graph.ReasonQueued
 	}
-	n := t.program.Node(node)
-	grant, enough := t.budgetOf(node).Reserve(wantedBy(t.state, t.main, n))
+	n := e.program.Node(node)
+	grant, enough := e.budgetOf(node).Reserve(wantedBy(e.state, e.main, n))
 	if !enough {
 		return false, graph.ReasonQueued // one that is used up ends the Run
 	}
-	t.grants[at] = grant
+	e.grants[at] = grant
 	return true, ""
 }
 
 // stateChanges stops the children of nodes that are cancelled or have ended without them,
 // and pauses and resumes the others with the Run.
-func (t *evaluation) stateChanges(next graph.Next) []children.StateChange {
+func (e *evaluation) stateChanges(next graph.Next) []children.StateChange {
 	var out []children.StateChange
-	for _, c := range t.children {
+	for _, c := range e.children {
 		node := keyOf(c).node
-		change, needed := children.Pause(c, t.wantsPause() && t.endReason == "")
+		change, needed := children.Pause(c, e.wantsPause() && e.endReason == "")
 		if slices.Contains(next.Cancel, node) || next.Nodes[node].State.Ended() {
 			change, needed = children.Stop(c)
 		}
@@ -222,9 +222,9 @@ const (
 )
 
 // retryIn returns when such requests are repeated; 0: there are none.
-func (t *evaluation) retryIn() time.Duration {
-	if _, is := t.retried(); is {
-		return max(minAgain, min(t.now.Sub(lastProgress(t.state)), maxAgain))
+func (e *evaluation) retryIn() time.Duration {
+	if _, is := e.retried(); is {
+		return max(minAgain, min(e.now.Sub(lastProgress(e.state)), maxAgain))
 	}
 	return 0
 }

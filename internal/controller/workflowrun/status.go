@@ -121,25 +121,25 @@ func recordedState(s state, node string) graph.Status {
 }
 
 // nodeStatuses returns the states of the nodes, to be recorded.
-func (t *evaluation) nodeStatuses(next graph.Next) []v1alpha1.NodeStatus {
+func (e *evaluation) nodeStatuses(next graph.Next) []v1alpha1.NodeStatus {
 	var out []v1alpha1.NodeStatus
-	for _, n := range t.nodes() {
-		out = append(out, t.nodeStatus(n.Name, next.Nodes[n.Name]))
+	for _, n := range e.nodes() {
+		out = append(out, e.nodeStatus(n.Name, next.Nodes[n.Name]))
 	}
 	return out
 }
 
-func (t *evaluation) nodeStatus(name string, status graph.Status) v1alpha1.NodeStatus {
-	had := nodeStatus(t.run.Status.Nodes, name)
+func (e *evaluation) nodeStatus(name string, status graph.Status) v1alpha1.NodeStatus {
+	had := nodeStatus(e.run.Status.Nodes, name)
 	out := v1alpha1.NodeStatus{Name: name, State: v1alpha1.NodeState(status.State), Reason: status.Reason}
 	if had != nil {
 		out.StartedAt, out.FinishedAt = had.StartedAt, had.FinishedAt
 	}
-	isApproval := t.program.Node(name).Approval != nil
+	isApproval := e.program.Node(name).Approval != nil
 	if isApproval && status.State == graph.Running && status.Reason == "" {
 		out.Reason = v1alpha1.ReasonAwaitingApproval
 	}
-	now := metav1.NewTime(t.now)
+	now := metav1.NewTime(e.now)
 	worked := status.State == graph.Running || status.State == graph.Succeeded || status.State == graph.Failed
 	if worked && out.StartedAt == nil {
 		out.StartedAt = &now
