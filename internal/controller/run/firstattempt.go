@@ -27,7 +27,7 @@ const recordDelay = 2 * time.Second
 // the next attempt continues from its journal, and in a queue, where the reservation takes the place. Without it, the
 // admission policy recognizes the pod by the name of the Run.
 func startsUnrecorded(s state) bool {
-	return s.stored == nil && !s.durable() && s.position.Limit == 0 && runnerpod.Name(s.run.Name, 1) == s.run.Name+"-1"
+	return !s.recorded.differs() && !s.durable() && s.position.Limit == 0 && runnerpod.Name(s.run.Name, 1) == s.run.Name+"-1"
 }
 
 // withAttempt returns the state of a Run with its first attempt, which its status does not have yet; nil: there is
@@ -36,17 +36,11 @@ func (s state) withAttempt(a *v1alpha1.Attempt) state {
 	if a == nil {
 		return s
 	}
-	run, since := *s.run, a.StartedAt
-	run.Status = *s.run.Status.DeepCopy()
-	run.Status.Attempt = a.DeepCopy()
-	run.Status.StartTime, run.Status.Internal.PendingSince = &since, &since
-	s.stored, s.run = &s.run.Status, &run
-	return s
-}
-
-// isUnrecorded reports whether the Run has an attempt that is not in its status.
-func (s state) isUnrecorded() bool {
-	return s.stored != nil && s.stored.Attempt == nil && s.run.Status.Attempt != nil
+	since := a.StartedAt
+	return s.assume(func(status *v1alpha1.RunStatus) {
+		status.Attempt = a.DeepCopy()
+		status.StartTime, status.Internal.PendingSince = &since, &since
+	})
 }
 
 // withFacts returns the state after a plan was applied that prepared the first attempt.
@@ -54,16 +48,6 @@ func (s state) withFacts() state {
 	a := s.facts.prepared
 	s.facts.prepared = nil
 	return s.withAttempt(a)
-}
-
-// storedRun returns the Run with the status that the API server has.
-func (s state) storedRun() *v1alpha1.Run {
-	if s.stored == nil {
-		return s.run
-	}
-	run := *s.run
-	run.Status = *s.stored
-	return &run
 }
 
 // observeFirstAttempt completes the status of a Run whose first attempt is not recorded.
@@ -137,13 +121,14 @@ func (r *Reconciler) beginFirst(ctx context.Context, s state, p plan) (facts, er
 // notYetRecorded returns for how long the status is not written, because nothing is new but the pod of the first
 // attempt, which this process created, and the operator has not written the status yet.
 func notYetRecorded(s state, p plan) time.Duration {
-	if !s.isUnrecorded() || s.stored.ObservedGeneration > 0 || s.facts.failure != nil || p.settles() {
+	recorded := s.storedRun().Status
+	if !s.isUnrecorded() || recorded.ObservedGeneration > 0 || s.facts.failure != nil || p.settles() {
 		return 0
 	}
 	if p.nextAttempt != nil || p.child != nil || p.termination != nil { // the status remembers them
 		return 0
 	}
-	a, was := s.attemptWithPod(), runstatus.OutcomeOf(*s.stored)
+	a, was := s.attemptWithPod(), runstatus.OutcomeOf(recorded)
 	isNews := p.reason != "" && p.reason != v1alpha1.ReasonStarting && (p.reason != was.Reason || p.message != was.Message)
 	if a.PodUID == "" || isNews {
 		return 0

@@ -90,11 +90,7 @@ func reportedByOther(run *v1alpha1.Run, podUID string) bool {
 // withoutReport returns the state of a Run without a report that came from a pod of another Run. The attempt must be
 // reserved, so that this pod cannot report again.
 func (s state) withoutReport() state {
-	run := *s.run
-	run.Status = *s.run.Status.DeepCopy()
-	run.Status.Progress = nil
-	s.stored, s.run = &s.run.Status, &run
-	return s
+	return s.assume(func(status *v1alpha1.RunStatus) { status.Progress = nil })
 }
 
 // sameReporter tests that no other pod has reported since the status was read. If the first attempt has two pods, the

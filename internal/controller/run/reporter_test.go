@@ -85,7 +85,7 @@ func TestWhosePodReported(t *testing.T) {
 			if got != tc.status {
 				t.Errorf("%s, want %s", got, tc.status)
 			}
-			if is.stored.Progress == nil || is.stored.Attempt != nil {
+			if is.storedRun().Status.Progress == nil || is.storedRun().Status.Attempt != nil {
 				t.Error("the status that the API server has was changed")
 			}
 		})

@@ -17,9 +17,8 @@ import (
 // state is everything that a decision may depend on, read once, with the time.
 type state struct {
 	run *v1alpha1.Run
-	// stored is the status in the API server, if the status of run differs: that one has the first attempt, which is
-	// not recorded yet, or lacks a report of a pod of another Run. nil: they are equal.
-	stored *v1alpha1.RunStatus
+	// recorded is the status in the API server. That of run may have more or less; decisions rest on that of run.
+	recorded recordedStatus
 	// revision is the revision of the Agent that the next pod runs; nil: there is none, and notReadyMessage has the
 	// cause.
 	revision        *snapshot.Revision
@@ -69,6 +68,40 @@ type state struct {
 	now             time.Time
 	// facts are the results of applying a plan.
 	facts facts
+}
+
+// A recordedStatus is the status of a Run in the API server, for a state whose run has another one: with the first
+// attempt, which is not recorded yet, or without a report of a pod of another Run. The zero value: both are equal.
+type recordedStatus struct{ status *v1alpha1.RunStatus }
+
+// differs reports whether the state has another status than the API server.
+func (r recordedStatus) differs() bool { return r.status != nil }
+
+// of returns a Run of the state with the status that the API server has.
+func (r recordedStatus) of(run *v1alpha1.Run) *v1alpha1.Run {
+	if !r.differs() {
+		return run
+	}
+	has := *run
+	has.Status = *r.status
+	return &has
+}
+
+// assume returns the state with a changed status of its run, beside the recorded one.
+func (s state) assume(change func(*v1alpha1.RunStatus)) state {
+	run := *s.run
+	run.Status = *s.run.Status.DeepCopy()
+	change(&run.Status)
+	s.recorded, s.run = recordedStatus{&s.run.Status}, &run
+	return s
+}
+
+// storedRun returns the Run with the status that the API server has.
+func (s state) storedRun() *v1alpha1.Run { return s.recorded.of(s.run) }
+
+// isUnrecorded reports whether the Run has an attempt that is not in its status.
+func (s state) isUnrecorded() bool {
+	return s.recorded.differs() && s.storedRun().Status.Attempt == nil && s.run.Status.Attempt != nil
 }
 
 // limits returns the effective limits. Before there is a revision, these are the Run's own, with defaults.

@@ -76,8 +76,8 @@ func recordAttempt(status *v1alpha1.RunStatus, s state, p plan) {
 	if pod := cmp.Or(p.recordPod, s.facts.created); pod != nil && status.Attempt != nil {
 		status.Attempt.PodUID = string(pod.UID)
 	}
-	if s.isUnrecorded() && p.nextAttempt == nil && status.Attempt.PodUID == "" && s.pod() != nil && !p.settles() { // it would fence the runner
-		status.Attempt, status.StartTime, status.Internal.PendingSince = nil, s.stored.StartTime, s.stored.Internal.PendingSince
+	if recorded := s.storedRun().Status; s.isUnrecorded() && p.nextAttempt == nil && status.Attempt.PodUID == "" && s.pod() != nil && !p.settles() { // it would fence the runner
+		status.Attempt, status.StartTime, status.Internal.PendingSince = nil, recorded.StartTime, recorded.Internal.PendingSince
 	}
 }
 
@@ -193,7 +193,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, s state, p plan, want v1al
 // So each transition is written and announced once, even if an old copy of the Run is reconciled after it.
 func preconditionsOf(s state, p plan) []statuspatch.Op {
 	noAttempt := s.run.Status.Attempt == nil
-	removesReport := noAttempt && s.stored != nil
+	removesReport := noAttempt && s.recorded.differs()
 	restsOnAll := p.nextAttempt != nil || p.termination != nil || noAttempt || p.settles() && s.committed() == nil
 	succeeded := succeededAsSeen(s.run)
 	if succeeded == nil || restsOnAll && !removesReport {
@@ -203,10 +203,10 @@ func preconditionsOf(s state, p plan) []statuspatch.Op {
 	if removesReport {
 		ops = append(ops, statuspatch.Same("/metadata/generation", s.run.Generation))
 	}
-	if s.stored == nil {
+	if !s.recorded.differs() {
 		return append(ops, statuspatch.Same("/status/attempt/number", s.attempt()))
 	}
-	return append(ops, statuspatch.Same("/status/attempt", nil), sameReporter(s.stored.Progress))
+	return append(ops, statuspatch.Same("/status/attempt", nil), sameReporter(s.storedRun().Status.Progress))
 }
 
 // succeededAsSeen tests the status and the reason of Succeeded; nil: the Run does not have it yet.
