@@ -6,10 +6,16 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/revision/refs/cached"
@@ -131,4 +137,65 @@ func requiredBy(ctx context.Context, c client.Reader, deleted client.Object, nam
 		}
 	}
 	return names, nil
+}
+
+type requestQueue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// delayed returns a handler that delays requests, so that an object is reconciled once for many events.
+func delayed(h handler.EventHandler, by time.Duration) handler.EventHandler {
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q requestQueue) { h.Create(ctx, e, delayedQueue{q, by}) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q requestQueue) { h.Update(ctx, e, delayedQueue{q, by}) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q requestQueue) { h.Delete(ctx, e, delayedQueue{q, by}) },
+	}
+}
+
+// A delayedQueue adds each request after a delay. A request that is already waiting keeps its time.
+type delayedQueue struct {
+	requestQueue
+
+	by time.Duration
+}
+
+func (d delayedQueue) Add(r reconcile.Request) { d.AddAfter(r, d.by) }
+
+// A PriceSignal reconciles all Models, Agents and Workflows after the list of prices changed.
+type PriceSignal struct {
+	kinds map[string]chan event.GenericEvent
+}
+
+// NewPriceSignal returns a signal to give to Setup.
+func NewPriceSignal() *PriceSignal {
+	s := &PriceSignal{map[string]chan event.GenericEvent{}}
+	for _, name := range []string{models.name, agents.name, workflows.name} {
+		s.kinds[name] = make(chan event.GenericEvent, 1)
+	}
+	return s
+}
+
+// Send does not block. Several signals that are not handled yet count as one. Only the leading operator handles them: a
+// new leader reconciles all objects anyway.
+func (p *PriceSignal) Send() {
+	for _, c := range p.kinds {
+		select {
+		case c <- event.GenericEvent{Object: &v1alpha1.Model{}}:
+		default:
+		}
+	}
+}
+
+// source returns a source of events for the controller of a kind.
+func (p *PriceSignal) source(name string, c client.Reader, newList func() client.ObjectList) source.Source {
+	return source.Channel(p.kinds[name], handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
+		list := newList()
+		if err := c.List(ctx, list); err != nil {
+			return nil // the cache is closing
+		}
+		var out []reconcile.Request
+		_ = meta.EachListItem(list, func(o runtime.Object) error {
+			out = append(out, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o.(client.Object))}) //nolint:forcetypeassert // items of lists are objects
+			return nil
+		})
+		return out
+	}))
 }

@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/run/children"
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // rules are all rules of a Run of an Agent, most important first: the first that applies decides. Each line names the
@@ -300,4 +302,51 @@ func sentence(parts ...string) string {
 		}
 	}
 	return strings.Join(kept, ": ")
+}
+
+// inputInvalid ends a Run whose input or limits do not fit its Agent, before a pod exists.
+func inputInvalid(s state) (plan, bool) {
+	if s.attempt() > 0 {
+		return plan{}, false
+	}
+	p := snapshot.CheckRun(s.run.Spec, s.revision.Snapshot.Agent)
+	if p == nil && children.ParentOf(s.run) == nil { // the operator itself chose the limits of a child Run
+		p = snapshot.CheckLimits(s.run.Spec.Limits, snapshot.MostOfRevision(s.revision), "Agent "+s.run.Spec.Agent)
+	}
+	if p == nil {
+		p = snapshot.CheckCost(s.run.Spec.Limits, s.revision.Snapshot.Models)
+	}
+	switch {
+	case p == nil:
+		return plan{}, false
+	case p.Reason == v1alpha1.ReasonMisconfigured:
+		return failure(p.Reason, p.Message+"; create another Run"), true
+	default:
+		return failure(p.Reason, p.Message), true
+	}
+}
+
+// protocolVersion is the version of the protocol that the runner of the current attempt uses, in its report or its
+// termination message; 0: not known.
+func (s state) protocolVersion() int {
+	version := 0
+	if p := s.progress(); p != nil {
+		version = int(p.Version)
+	}
+	if t := runnerpod.Termination(s.pod()); t != nil && t.Attempt == int(s.attempt()) {
+		version = max(version, t.Version)
+	}
+	return version
+}
+
+// protocolUnsupported fails a Run whose runner uses a newer protocol than this operator supports: its reports could
+// mean something else. Older versions are supported, and fields that a version does not have are ignored.
+func protocolUnsupported(s state) (plan, bool) {
+	version := s.protocolVersion()
+	if version <= task.Version {
+		return plan{}, false
+	}
+	return failure(v1alpha1.ReasonMisconfigured, fmt.Sprintf(
+		"The runner of attempt %d speaks version %d of the protocol between runner and operator; this operator knows versions up to %d. Upgrade the operator, or use the runner image of its release, and create a new Run",
+		s.attempt(), version, task.Version)), true
 }

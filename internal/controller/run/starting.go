@@ -1,17 +1,22 @@
 package run
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/run/children"
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
+	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
 // pullGrace is how long pulling an image may fail: long enough for a registry to recover, and short enough to report a
@@ -307,4 +312,129 @@ func pulling(s state, container *corev1.ContainerStatus, why string) plan {
 		return failure(v1alpha1.ReasonImagePullFailed, fmt.Sprintf("Image %q could not be pulled within %s (%s). Correct %s, or add imagePullSecrets to spec.podTemplate of the Agent", container.Image, pullGrace, why, imageField(container.Name)))
 	}
 	return waiting(v1alpha1.ReasonImagePulling, runstatus.WithDeadline(message, until, pullGrace, fmt.Sprintf("%s for pulling an image", pullGrace)), left)
+}
+
+const (
+	// eventDelay is how long a pod may take to start before its events are read.
+	eventDelay = 20 * time.Second
+	// maxWarning bounds how much of an event a message repeats.
+	maxWarning = 512
+	// maxEvents is the maximum number of events that are read.
+	maxEvents = 50
+)
+
+// isSilent reports whether a pod has not started for a while, and no container status has a cause, as with volumes that
+// cannot be mounted.
+func isSilent(s state, delay time.Duration) bool {
+	pod := s.pod()
+	if !runnerpod.IsAlive(pod) || s.progress() != nil || pod.DeletionTimestamp != nil || gated(pod) {
+		return false
+	}
+	started := slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses), func(container corev1.ContainerStatus) bool {
+		return container.State.Running != nil || container.State.Terminated != nil
+	})
+	return !started && stuckContainer(pod) == nil && s.now.Sub(pod.CreationTimestamp.Time) >= delay
+}
+
+// observeStartupWarning returns the last warning about a pod that does not start, or about its volume; empty: there is
+// none. A warning about the volume comes first, because a volume that cannot be provisioned also keeps the pod from
+// being scheduled.
+func (r *Reconciler) observeStartupWarning(ctx context.Context, s state) (string, error) {
+	if s.missingConfigMap != "" || !isSilent(s, eventDelay) {
+		return "", nil
+	}
+	pod := s.pod()
+	if s.volume != nil && s.volume.Status.Phase != corev1.ClaimBound {
+		if text, err := r.lastWarning(ctx, pod.Namespace, s.volume.UID); text != "" || err != nil {
+			return text, err
+		}
+	}
+	return r.lastWarning(ctx, pod.Namespace, pod.UID)
+}
+
+// lastWarning returns the last warning about an object.
+func (r *Reconciler) lastWarning(ctx context.Context, namespace string, uid types.UID) (string, error) {
+	var list corev1.EventList
+	about := client.MatchingFields{"involvedObject.uid": string(uid), "type": corev1.EventTypeWarning}
+	if err := r.live.List(ctx, &list, client.InNamespace(namespace), about, client.Limit(maxEvents)); err != nil {
+		return "", fmt.Errorf("listing Events: %w", err)
+	}
+	if len(list.Items) == 0 {
+		return "", nil
+	}
+	last := slices.MaxFunc(list.Items, func(a, b corev1.Event) int { return lastSeen(a).Compare(lastSeen(b)) })
+	text := strings.Join(strings.Fields(sentence(last.Reason, last.Message)), " ")
+	return task.Cut(text, maxWarning), nil
+}
+
+// lastSeen returns when an event was last seen. The creation time counts only if its writer
+// gave no time.
+func lastSeen(e corev1.Event) time.Time {
+	at := e.LastTimestamp.Time
+	if e.EventTime.After(at) {
+		at = e.EventTime.Time
+	}
+	if e.Series != nil && e.Series.LastObservedTime.After(at) {
+		at = e.Series.LastObservedTime.Time
+	}
+	if at.IsZero() {
+		at = e.CreationTimestamp.Time
+	}
+	return at
+}
+
+// mountDelay is how long a pod may take to start before its ConfigMaps are checked, so that a pod that starts in time
+// costs no request.
+const mountDelay = 3 * time.Second
+
+// missingConfigMap returns which ConfigMap a pod that does not start waits for; empty: all of them exist. The status of
+// a pod does not show this, and the event of the kubelet may be late or lost.
+func missingConfigMap(ctx context.Context, live client.Reader, s state) (string, error) {
+	if s.revision == nil || !isSilent(s, mountDelay) || unschedulable(s.pod()) != "" {
+		return "", nil
+	}
+	for _, required := range runnerpod.RequiredConfigMaps(podInputOf(s, s.attempt())) {
+		switch exists, hasKey, err := findConfigMap(ctx, live, s.run.Namespace, required); {
+		case err != nil:
+			return "", fmt.Errorf("getting ConfigMap %s: %w", required.Name, err)
+		case !exists:
+			return configMapMissing(s.run.Namespace, required), nil
+		case !hasKey:
+			return keyMissing(s.run.Namespace, required), nil
+		}
+	}
+	return "", nil
+}
+
+// findConfigMap reads a ConfigMap, with its data only if one of its keys is required.
+func findConfigMap(ctx context.Context, live client.Reader, namespace string, required runnerpod.RequiredConfigMap) (exists, hasKey bool, err error) {
+	key := client.ObjectKey{Namespace: namespace, Name: required.Name}
+	if required.Key == "" {
+		found := &metav1.PartialObjectMetadata{}
+		found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+		err := live.Get(ctx, key, found)
+		return err == nil, true, client.IgnoreNotFound(err)
+	}
+	var found corev1.ConfigMap
+	if err := live.Get(ctx, key, &found); err != nil {
+		return false, false, client.IgnoreNotFound(err)
+	}
+	_, text := found.Data[required.Key]
+	_, binary := found.BinaryData[required.Key]
+	return true, text || binary, nil
+}
+
+// within describes how soon the kubelet tries again to mount a volume.
+const within = continues + "within two minutes after it exists"
+
+func configMapMissing(namespace string, required runnerpod.RequiredConfigMap) string {
+	file := "FILE"
+	if required.Key != "" {
+		file = required.Key + "=FILE"
+	}
+	return fmt.Sprintf("ConfigMap %s (%s) not found in namespace %s; create it: kubectl create configmap %s -n %s --from-file=%s", required.Name, required.Field, namespace, required.Name, namespace, file) + within
+}
+
+func keyMissing(namespace string, required runnerpod.RequiredConfigMap) string {
+	return fmt.Sprintf("ConfigMap %s (%s) has no key %s in namespace %s; add it: kubectl edit configmap %s -n %s", required.Name, required.Field, required.Key, namespace, required.Name, namespace) + within
 }
