@@ -67,18 +67,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, d *v1alpha1.Decision) (ctrl.
 	if decisions.IsFinal(d) || !d.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}
-	o, err := r.observe(ctx, d)
+	s, err := r.observe(ctx, d)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("observing Decision: %w", err)
 	}
-	next := decide(o)
-	if o.notOwned = r.apply(ctx, o, next); apierr.IsConflict(o.notOwned) {
-		return ctrl.Result{}, o.notOwned // the cache is old
+	next := decide(s)
+	if s.facts = r.apply(ctx, s, next); apierr.IsConflict(s.notOwned) {
+		return ctrl.Result{}, s.notOwned // the cache is old
 	}
-	if o.notOwned != nil {
-		next = decide(o)
+	if s.notOwned != nil {
+		next = decide(s)
 	}
-	return ctrl.Result{}, errors.Join(o.notOwned, r.updateStatus(ctx, o, next))
+	return ctrl.Result{}, errors.Join(s.notOwned, r.updateStatus(ctx, s, next))
 }
 
 // ofRun returns the Decisions on a Run that are neither applied nor refused.

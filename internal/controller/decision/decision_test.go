@@ -49,7 +49,7 @@ func TestDecide(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := decide(observed{decision: answering("s3c1"), run: tc.run, now: gen.Noon}).applied
+			c := decide(state{decision: answering("s3c1"), run: tc.run, now: gen.Noon}).applied
 			if got := string(c.Status) + " " + c.Reason + " " + c.Message; c.Type != v1alpha1.ConditionApplied || !strings.HasPrefix(got, tc.want) || len(c.Message) > task.MaxMessage {
 				t.Errorf("decide() = %s: %s, want %s", c.Type, got, tc.want)
 			}
@@ -67,7 +67,7 @@ func many(n int) []v1alpha1.PendingRequest {
 
 // What is reported once is not reported again, and a time is that of a change.
 func TestEveryDecisionSettles(t *testing.T) {
-	o := observed{decision: answering("s3c1"), run: runWithQuestion(), now: gen.Noon}
+	o := state{decision: answering("s3c1"), run: runWithQuestion(), now: gen.Noon}
 	o.decision.Status = statusOf(o, decide(o).applied)
 	o.now = o.now.AddDate(1, 0, 0)
 	if diff := cmp.Diff(o.decision.Status, statusOf(o, decide(o).applied)); diff != "" {

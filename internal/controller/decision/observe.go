@@ -14,24 +14,24 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/run/decisions"
 )
 
-// observed is everything that one decision may depend on.
-type observed struct {
+// state is everything that one decision may depend on.
+type state struct {
+	facts
 	decision *v1alpha1.Decision
 	run      *v1alpha1.Run // nil: it does not exist
 	taken    []string      // the names of the Decisions on the Run, if this one is refused
 	adopts   bool          // the Decision has no owner, and the Run can become it
-	notOwned error         // why the Run could not be made the owner
 	now      time.Time
 }
 
 // observe reads everything that the plan for a Decision depends on.
-func (r *Reconciler) observe(ctx context.Context, d *v1alpha1.Decision) (observed, error) {
-	o, err := r.observeRun(ctx, d)
-	if err != nil || o.run == nil || decisions.OwnerUID(d) != "" {
-		return o, err // a Decision of another owner is for an earlier Run of that name
+func (r *Reconciler) observe(ctx context.Context, d *v1alpha1.Decision) (state, error) {
+	s, err := r.observeRun(ctx, d)
+	if err != nil || s.run == nil || decisions.OwnerUID(d) != "" {
+		return s, err // a Decision of another owner is for an earlier Run of that name
 	}
-	o.adopts, err = r.isLive(ctx, o.run)
-	return o, err
+	s.adopts, err = r.isLive(ctx, s.run)
+	return s, err
 }
 
 // isLive reports whether the API server has the Run and it is not being deleted. The cache may be older: when a Run is
@@ -46,30 +46,30 @@ func (r *Reconciler) isLive(ctx context.Context, run *v1alpha1.Run) (bool, error
 
 // observeRun reads the Run. If the Decision would be refused by the cached state, it reads the Run from the API server:
 // users answer requests that the cache may not have yet.
-func (r *Reconciler) observeRun(ctx context.Context, d *v1alpha1.Decision) (observed, error) {
-	o := observed{decision: d, now: r.now()}
+func (r *Reconciler) observeRun(ctx context.Context, d *v1alpha1.Decision) (state, error) {
+	s := state{decision: d, now: r.now()}
 	for _, reader := range []client.Reader{r.client, r.live} {
 		var run v1alpha1.Run
 		err := reader.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: d.Spec.Run}, &run)
 		switch {
 		case err == nil:
 			run.Status.Progress = untrusted.Progress(run.Status.Progress)
-			o.run = &run
+			s.run = &run
 		case apierrors.IsNotFound(err):
-			o.run = nil
+			s.run = nil
 		default:
-			return o, fmt.Errorf("getting Run %s: %w", d.Spec.Run, err)
+			return s, fmt.Errorf("getting Run %s: %w", d.Spec.Run, err)
 		}
-		if decisions.Evaluate(o.run, d).Applied != metav1.ConditionFalse {
-			return o, nil
+		if decisions.Evaluate(s.run, d).Applied != metav1.ConditionFalse {
+			return s, nil
 		}
 	}
-	if o.run == nil {
-		return o, nil
+	if s.run == nil {
+		return s, nil
 	}
-	others, err := decisions.List(ctx, r.client, o.run)
+	others, err := decisions.List(ctx, r.client, s.run)
 	for i := range others {
-		o.taken = append(o.taken, others[i].Name)
+		s.taken = append(s.taken, others[i].Name)
 	}
-	return o, err
+	return s, err
 }

@@ -25,17 +25,17 @@ var reasons = map[metav1.ConditionStatus]string{
 
 // decide returns the plan for a Decision. The rules that validate it are in package decisions, because the controllers
 // of Runs use them too.
-func decide(o observed) plan {
-	v := decisions.Evaluate(o.run, o.decision)
+func decide(s state) plan {
+	v := decisions.Evaluate(s.run, s.decision)
 	more := ""
 	if v.Applied == metav1.ConditionFalse {
-		more = decisions.NextStep(o.run, o.decision, o.taken)
+		more = decisions.NextStep(s.run, s.decision, s.taken)
 	}
-	if o.notOwned != nil {
-		more += ". " + apierr.Describe(o.notOwned)
+	if s.notOwned != nil {
+		more += ". " + apierr.Describe(s.notOwned)
 	}
 	return plan{
-		own: o.adopts,
+		own: s.adopts,
 		applied: metav1.Condition{
 			Type:    v1alpha1.ConditionApplied,
 			Status:  v.Applied,

@@ -12,18 +12,18 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/cluster/statuspatch"
 )
 
-func statusOf(o observed, applied metav1.Condition) v1alpha1.DecisionStatus {
-	d := o.decision
+func statusOf(s state, applied metav1.Condition) v1alpha1.DecisionStatus {
+	d := s.decision
 	return v1alpha1.DecisionStatus{
 		ObservedGeneration: d.Generation,
-		Conditions:         statuspatch.MergeConditions(d.Status.Conditions, metav1.NewTime(o.now), d.Generation, statuspatch.WithProgress(applied, applied.Status == metav1.ConditionUnknown)...),
+		Conditions:         statuspatch.MergeConditions(d.Status.Conditions, metav1.NewTime(s.now), d.Generation, statuspatch.WithProgress(applied, applied.Status == metav1.ConditionUnknown)...),
 	}
 }
 
 // updateStatus writes the status once, only if it changed. A refusal also emits an event, once, because it is final.
-func (r *Reconciler) updateStatus(ctx context.Context, o observed, p plan) error {
-	want := statusOf(o, p.applied)
-	if err := statuspatch.Apply(ctx, r.client, o.decision, o.decision.Status, want); err != nil {
+func (r *Reconciler) updateStatus(ctx context.Context, s state, p plan) error {
+	want := statusOf(s, p.applied)
+	if err := statuspatch.Apply(ctx, r.client, s.decision, s.decision.Status, want); err != nil {
 		return err
 	}
 	c := meta.FindStatusCondition(want.Conditions, v1alpha1.ConditionApplied)
@@ -31,9 +31,9 @@ func (r *Reconciler) updateStatus(ctx context.Context, o observed, p plan) error
 		return nil
 	}
 	var related runtime.Object
-	if o.run != nil {
-		related = o.run
+	if s.run != nil {
+		related = s.run
 	}
-	r.events.Eventf(o.decision, related, corev1.EventTypeWarning, c.Reason, "Refuse", "%s", c.Message)
+	r.events.Eventf(s.decision, related, corev1.EventTypeWarning, c.Reason, "Refuse", "%s", c.Message)
 	return nil
 }

@@ -110,7 +110,7 @@ func (r *reconciler[T, R]) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 		return ctrl.Result{}, fmt.Errorf("observing %s: %w", r.name, err)
 	}
 	next := r.decide(s)
-	if s.notDeleted = r.apply(ctx, next); s.notDeleted != nil {
+	if s.facts = r.apply(ctx, s, next); s.notDeleted != nil {
 		next = r.decide(s)
 	}
 	if err := errors.Join(s.notDeleted, r.updateStatus(ctx, s, next)); err != nil {

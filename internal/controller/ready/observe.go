@@ -15,12 +15,12 @@ import (
 
 // A state is everything that one decision may depend on.
 type state[T client.Object, R any] struct {
-	exists     bool // false: the object was deleted, its revisions may remain
-	object     T
-	refs       R // the objects to which it refers
-	revisions  gc.Revisions
-	now        time.Time
-	notDeleted error // why the revisions could not be deleted that were to be
+	facts
+	exists    bool // false: the object was deleted, its revisions may remain
+	object    T
+	refs      R // the objects to which it refers
+	revisions gc.Revisions
+	now       time.Time
 }
 
 // fromCache adapts a function of package refs or workflow to read with a client.

@@ -23,7 +23,7 @@ type facts struct {
 }
 
 // apply executes a plan and returns the results.
-func (r *Reconciler) apply(ctx context.Context, o observed, p plan) facts {
+func (r *Reconciler) apply(ctx context.Context, s state, p plan) facts {
 	var f facts
 	var failed []error
 	for _, run := range p.stop {
@@ -35,7 +35,7 @@ func (r *Reconciler) apply(ctx context.Context, o observed, p plan) facts {
 		failed = append(failed, r.prune(ctx, run))
 	}
 	if p.create != nil {
-		f.nameTaken, f.notCreated = r.create(ctx, o, p)
+		f.nameTaken, f.notCreated = r.create(ctx, s, p)
 		if f.created = f.notCreated == nil && !f.nameTaken; !apierr.IsRefusal(f.notCreated) {
 			failed = append(failed, f.notCreated)
 		}
@@ -55,15 +55,15 @@ func (r *Reconciler) prune(ctx context.Context, run *v1alpha1.Run) error {
 
 // create creates the Run that is due. If a Run with the name exists, it was created before a restart of the operator;
 // if the Schedule does not own it, the name is taken.
-func (r *Reconciler) create(ctx context.Context, o observed, p plan) (taken bool, err error) {
+func (r *Reconciler) create(ctx context.Context, s state, p plan) (taken bool, err error) {
 	// By an old status, a Run that was created and deleted would be created again.
-	if err := apierr.CheckUnchanged(ctx, r.live, "Schedule", o.schedule); err != nil {
+	if err := apierr.CheckUnchanged(ctx, r.live, "Schedule", s.schedule); err != nil {
 		return false, err
 	}
 	err = r.client.Create(ctx, p.create)
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return r.isTaken(ctx, o.schedule, p)
+		return r.isTaken(ctx, s.schedule, p)
 	case err != nil:
 		return false, fmt.Errorf("creating Run %s: %w", p.create.Name, err)
 	}
@@ -72,10 +72,10 @@ func (r *Reconciler) create(ctx context.Context, o observed, p plan) (taken bool
 
 // isTaken reports whether the Run with the name of the due one belongs to another owner. If the Run no longer exists,
 // it returns a conflict.
-func (r *Reconciler) isTaken(ctx context.Context, s *v1alpha1.Schedule, p plan) (bool, error) {
-	run, found, err := r.find(ctx, s, p.due)
+func (r *Reconciler) isTaken(ctx context.Context, schedule *v1alpha1.Schedule, p plan) (bool, error) {
+	run, found, err := r.find(ctx, schedule, p.due)
 	if err == nil && !found {
 		err = apierr.Changed("Run", p.create.Name)
 	}
-	return err == nil && !isOwned(s, run), err
+	return err == nil && !isOwned(schedule, run), err
 }

@@ -37,8 +37,8 @@ func (c *cluster) note(format string, args ...any) {
 	c.log = append(c.log, c.now.Format("Mon 15:04:05  ")+fmt.Sprintf(format, args...))
 }
 
-func (c *cluster) observe() observed {
-	o := observed{schedule: c.schedule.DeepCopy(), now: c.now}
+func (c *cluster) observe() state {
+	o := state{schedule: c.schedule.DeepCopy(), now: c.now}
 	var err error
 	if o.calendar, err = calendar.Read(c.schedule.Spec.Schedule, c.schedule.Spec.TimeZone); err != nil {
 		o.problem = err.Error()

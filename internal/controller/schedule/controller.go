@@ -54,25 +54,25 @@ func Setup(mgr ctrl.Manager, concurrency int, now func() time.Time) error {
 
 // Reconcile moves one Schedule a single step. decide runs twice: on the observed state, and on the results of applying
 // the plan.
-func (r *Reconciler) Reconcile(ctx context.Context, s *v1alpha1.Schedule) (ctrl.Result, error) {
-	if !s.DeletionTimestamp.IsZero() {
+func (r *Reconciler) Reconcile(ctx context.Context, schedule *v1alpha1.Schedule) (ctrl.Result, error) {
+	if !schedule.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil // its Runs are deleted by their owner references
 	}
-	o, err := r.observe(ctx, s)
+	s, err := r.observe(ctx, schedule)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("observing Schedule: %w", err)
 	}
-	if o.facts = r.apply(ctx, o, decide(o)); apierr.IsConflict(o.failed) {
-		return ctrl.Result{}, o.failed // the cache is old
+	if s.facts = r.apply(ctx, s, decide(s)); apierr.IsConflict(s.failed) {
+		return ctrl.Result{}, s.failed // the cache is old
 	}
-	next := decide(o)
-	if err := r.updateStatus(ctx, o, next); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(errors.Join(err, o.failed))
+	next := decide(s)
+	if err := r.updateStatus(ctx, s, next); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(errors.Join(err, s.failed))
 	}
-	if o.failed != nil && !apierr.IsRefusal(o.failed) {
-		return ctrl.Result{}, o.failed
+	if s.failed != nil && !apierr.IsRefusal(s.failed) {
+		return ctrl.Result{}, s.failed
 	}
-	return ctrl.Result{RequeueAfter: wakeAfter(o, next)}, nil
+	return ctrl.Result{RequeueAfter: wakeAfter(s, next)}, nil
 }
 
 // runEnded passes on events of Runs that finish.

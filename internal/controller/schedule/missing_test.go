@@ -39,7 +39,7 @@ func TestTheMessageNamesAnAgentOrWorkflowThatDoesNotExist(t *testing.T) {
 		}
 		c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.objects...).Build()
 		r := New(c, c, nil, func() time.Time { return gen.Noon })
-		o := observed{schedule: tc.schedule, now: gen.Noon}
+		o := state{schedule: tc.schedule, now: gen.Noon}
 		var err error
 		if o.missing, err = r.missing(t.Context(), tc.schedule); err != nil {
 			t.Fatal(err)

@@ -55,8 +55,8 @@ func (p plan) withNotice(n notice) plan {
 }
 
 // withCreate creates the Run for the due time.
-func (p plan) withCreate(o observed, due time.Time) plan {
-	p.create, p.due = runOf(o.schedule, due), due
+func (p plan) withCreate(s state, due time.Time) plan {
+	p.create, p.due = runOf(s.schedule, due), due
 	return p.withRun(due)
 }
 

@@ -168,7 +168,7 @@ func TestJitter(t *testing.T) {
 	hour := v1alpha1.Duration("1h")
 	minutes := map[int]bool{}
 	for i := range 600 {
-		o := observed{schedule: nightly(func(s *v1alpha1.Schedule) {
+		o := state{schedule: nightly(func(s *v1alpha1.Schedule) {
 			s.UID, s.Spec.Jitter = types.UID(fmt.Sprint("schedule-", i)), &hour
 		})}
 		if o.offset() < 0 || o.offset() > time.Hour || o.offset()%time.Second != 0 {

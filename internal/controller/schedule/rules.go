@@ -16,7 +16,7 @@ import (
 )
 
 // rules are all decisions about a Schedule, in order. The first that applies decides.
-var rules = []func(observed, plan) (plan, bool){
+var rules = []func(state, plan) (plan, bool){
 	tooLarge,   // the operator does not keep its spec: TooLarge
 	invalid,    // spec.schedule or spec.timeZone cannot be read, or no time ever comes: Invalid
 	suspended,  // spec.suspend is true: Suspended
@@ -34,22 +34,22 @@ var rules = []func(observed, plan) (plan, bool){
 const retryInterval = 30 * time.Second
 
 // decide returns the plan for the observed state and the results of the last plan.
-func decide(o observed) plan {
+func decide(s state) plan {
 	p := plan{
-		prune: surplusRuns(o),
-		ready: metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, Message: "Creates Runs at the times of " + timesOf(o.schedule)},
+		prune: surplusRuns(s),
+		ready: metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, Message: "Creates Runs at the times of " + timesOf(s.schedule)},
 	}
-	if o.calendar != nil {
-		p.handled = o.base()
+	if s.calendar != nil {
+		p.handled = s.base()
 	}
 	for _, rule := range rules {
-		if next, applies := rule(o, p); applies {
+		if next, applies := rule(s, p); applies {
 			p = next
 			break
 		}
 	}
-	if o.failed != nil {
-		p = p.withWait(apierr.Describe(o.failed), retryInterval)
+	if s.failed != nil {
+		p = p.withWait(apierr.Describe(s.failed), retryInterval)
 	}
 	return p
 }
@@ -68,19 +68,19 @@ const maxAhead = 24 * time.Hour
 
 // base returns the last handled time. It returns the present time if the Schedule was suspended or its times have
 // changed, which status.nextScheduleTime shows: Runs for earlier times are not created later.
-func (o observed) base() time.Time {
-	s := o.schedule.Status
+func (s state) base() time.Time {
+	had := s.schedule.Status
 	switch {
-	case s.ObservedGeneration == 0: // this is the first time
-		return o.schedule.CreationTimestamp.Time
-	case s.Internal.HandledTime == nil, s.NextScheduleTime == nil, !o.due(s.Internal.HandledTime.Time).Equal(s.NextScheduleTime.Time), s.Internal.HandledTime.Sub(o.now) > maxAhead:
-		return o.now.Truncate(time.Second)
+	case had.ObservedGeneration == 0: // this is the first time
+		return s.schedule.CreationTimestamp.Time
+	case had.Internal.HandledTime == nil, had.NextScheduleTime == nil, !s.due(had.Internal.HandledTime.Time).Equal(had.NextScheduleTime.Time), had.Internal.HandledTime.Sub(s.now) > maxAhead:
+		return s.now.Truncate(time.Second)
 	}
-	return s.Internal.HandledTime.Time
+	return had.Internal.HandledTime.Time
 }
 
-func tooLarge(o observed, p plan) (plan, bool) {
-	problem := snapshot.CheckKept(o.schedule)
+func tooLarge(s state, p plan) (plan, bool) {
+	problem := snapshot.CheckKept(s.schedule)
 	if problem == nil {
 		return p, false
 	}
@@ -89,22 +89,22 @@ func tooLarge(o observed, p plan) (plan, bool) {
 	return p, true
 }
 
-func invalid(o observed, p plan) (plan, bool) {
-	if o.calendar != nil {
-		if err := o.calendar.Check(o.now); err != nil {
-			o.problem = err.Error()
+func invalid(s state, p plan) (plan, bool) {
+	if s.calendar != nil {
+		if err := s.calendar.Check(s.now); err != nil {
+			s.problem = err.Error()
 		}
 	}
-	if o.problem == "" {
+	if s.problem == "" {
 		return p, false
 	}
 	p.handled = time.Time{}
-	p.ready.Status, p.ready.Reason, p.ready.Message = metav1.ConditionFalse, v1alpha1.ReasonInvalid, o.problem
+	p.ready.Status, p.ready.Reason, p.ready.Message = metav1.ConditionFalse, v1alpha1.ReasonInvalid, s.problem
 	return p, true
 }
 
-func suspended(o observed, p plan) (plan, bool) {
-	if !o.schedule.Spec.Suspend {
+func suspended(s state, p plan) (plan, bool) {
+	if !s.schedule.Spec.Suspend {
 		return p, false
 	}
 	p.handled = time.Time{}
@@ -113,31 +113,31 @@ func suspended(o observed, p plan) (plan, bool) {
 	return p, true
 }
 
-func idle(o observed, p plan) (plan, bool) {
-	return p, o.pending().IsZero()
+func idle(s state, p plan) (plan, bool) {
+	return p, s.pending().IsZero()
 }
 
 // pending returns the due time, the last one if several are due, or zero.
-func (o observed) pending() time.Time { return o.calendar.Last(o.base(), o.past()) }
+func (s state) pending() time.Time { return s.calendar.Last(s.base(), s.past()) }
 
 // maxCounted is how many missed times are counted one by one.
 const maxCounted = 100
 
 // countMissed counts the times before the due one as missed, except those for which a Run was created before a restart
 // of the operator.
-func countMissed(o observed, p plan) plan {
-	n := o.calendar.Count(p.handled, o.pending(), maxCounted+2) - 1
-	for i := range o.runs {
-		if t := timeOf(&o.runs[i]); t.After(p.handled) && t.Before(o.pending()) {
+func countMissed(s state, p plan) plan {
+	n := s.calendar.Count(p.handled, s.pending(), maxCounted+2) - 1
+	for i := range s.runs {
+		if t := timeOf(&s.runs[i]); t.After(p.handled) && t.Before(s.pending()) {
 			n--
 		}
 	}
 	if n <= 0 {
 		return p
 	}
-	last := o.pending()
-	for last.Equal(o.pending()) || o.of(last) != nil {
-		last = o.calendar.Last(p.handled, last.Add(-time.Second))
+	last := s.pending()
+	for last.Equal(s.pending()) || s.of(last) != nil {
+		last = s.calendar.Last(p.handled, last.Add(-time.Second))
 	}
 	p.missed, p.missedLast = int64(min(n, maxCounted)), last
 	return p.withNotice(missed("No Run for %s: of several times that passed the last one counts", many(n, last)))
@@ -155,76 +155,76 @@ func many(n int, last time.Time) string {
 	}
 }
 
-func handled(o observed, p plan) (plan, bool) {
-	if o.of(o.pending()) == nil {
+func handled(s state, p plan) (plan, bool) {
+	if s.of(s.pending()) == nil {
 		return p, false
 	}
-	return countMissed(o, p).withRun(o.pending()), true
+	return countMissed(s, p).withRun(s.pending()), true
 }
 
-func nameTaken(o observed, p plan) (plan, bool) {
-	if !o.nameTaken {
+func nameTaken(s state, p plan) (plan, bool) {
+	if !s.nameTaken {
 		return p, false
 	}
-	why := fmt.Sprintf("the name %s is used by a Run that this Schedule did not create. Delete that Run, or rename one of them", nameOf(o.schedule.Name, o.pending()))
-	return countMissed(o, p).withMissed(o.pending(), why), true
+	why := fmt.Sprintf("the name %s is used by a Run that this Schedule did not create. Delete that Run, or rename one of them", nameOf(s.schedule.Name, s.pending()))
+	return countMissed(s, p).withMissed(s.pending(), why), true
 }
 
 // notCreated leaves the time open for a retry. If the request was refused, an Event has the cause.
-func notCreated(o observed, p plan) (plan, bool) {
-	if apierr.IsRefusal(o.notCreated) {
-		text := apierr.Describe(o.notCreated)
-		p = p.withNotice(notice{corev1.EventTypeWarning, eventRefused, "Create", text}).withWait(text, min(retryInterval, o.left()+time.Second))
+func notCreated(s state, p plan) (plan, bool) {
+	if apierr.IsRefusal(s.notCreated) {
+		text := apierr.Describe(s.notCreated)
+		p = p.withNotice(notice{corev1.EventTypeWarning, eventRefused, "Create", text}).withWait(text, min(retryInterval, s.left()+time.Second))
 	}
-	return p, o.notCreated != nil
+	return p, s.notCreated != nil
 }
 
 // left returns for how long the due Run may still be created.
-func (o observed) left() time.Duration {
-	return o.deadline() - o.past().Sub(o.pending())
+func (s state) left() time.Duration {
+	return s.deadline() - s.past().Sub(s.pending())
 }
 
-func late(o observed, p plan) (plan, bool) {
-	if o.left() >= 0 {
+func late(s state, p plan) (plan, bool) {
+	if s.left() >= 0 {
 		return p, false
 	}
 	why := "it was %s late, and spec.startingDeadline is %s"
-	if others := o.active(); len(others) > 0 && o.schedule.Spec.ConcurrencyPolicy == v1alpha1.ConcurrencyReplace {
+	if others := s.active(); len(others) > 0 && s.schedule.Spec.ConcurrencyPolicy == v1alpha1.ConcurrencyReplace {
 		why = nameRuns(others) + " had not ended after %s, and spec.startingDeadline is %s"
 	}
-	return countMissed(o, p).withMissed(o.pending(), fmt.Sprintf(why, o.past().Sub(o.pending()).Truncate(time.Second), o.schedule.Spec.StartingDeadline)), true
+	return countMissed(s, p).withMissed(s.pending(), fmt.Sprintf(why, s.past().Sub(s.pending()).Truncate(time.Second), s.schedule.Spec.StartingDeadline)), true
 }
 
-func free(o observed, p plan) (plan, bool) {
-	if len(o.active()) > 0 && o.schedule.Spec.ConcurrencyPolicy != v1alpha1.ConcurrencyAllow {
+func free(s state, p plan) (plan, bool) {
+	if len(s.active()) > 0 && s.schedule.Spec.ConcurrencyPolicy != v1alpha1.ConcurrencyAllow {
 		return p, false
 	}
-	p = countMissed(o, p).withCreate(o, o.pending())
-	if o.created {
+	p = countMissed(s, p).withCreate(s, s.pending())
+	if s.created {
 		p = p.withNotice(notice{corev1.EventTypeNormal, eventCreated, "Create", fmt.Sprintf("Run %s is for %s", p.create.Name, clockTime(p.due))})
 	}
 	return p, true
 }
 
-func forbidden(o observed, p plan) (plan, bool) {
-	if o.schedule.Spec.ConcurrencyPolicy == v1alpha1.ConcurrencyReplace {
+func forbidden(s state, p plan) (plan, bool) {
+	if s.schedule.Spec.ConcurrencyPolicy == v1alpha1.ConcurrencyReplace {
 		return p, false
 	}
-	return countMissed(o, p).withMissed(o.pending(), nameRuns(o.active())+" is still active, and spec.concurrencyPolicy is Forbid"), true
+	return countMissed(s, p).withMissed(s.pending(), nameRuns(s.active())+" is still active, and spec.concurrencyPolicy is Forbid"), true
 }
 
-func replacing(o observed, p plan) (plan, bool) {
-	for _, run := range o.active() {
+func replacing(s state, p plan) (plan, bool) {
+	for _, run := range s.active() {
 		if run.Spec.DesiredState != v1alpha1.DesiredStopped && run.DeletionTimestamp.IsZero() {
 			p.stop = append(p.stop, run)
 		}
 	}
-	p = countMissed(o, p)
-	if before := o.calendar.Last(p.handled, o.pending().Add(-time.Second)); !before.IsZero() {
+	p = countMissed(s, p)
+	if before := s.calendar.Last(p.handled, s.pending().Add(-time.Second)); !before.IsZero() {
 		p.handled = before // the time that is due is not handled yet
 	}
-	text := fmt.Sprintf("Waiting for %s to end, which the Run for %s replaces", nameRuns(o.active()), clockTime(o.pending()))
-	return p.withWait(text, min(o.left()+time.Second, o.due(o.pending()).Sub(o.now))), true
+	text := fmt.Sprintf("Waiting for %s to end, which the Run for %s replaces", nameRuns(s.active()), clockTime(s.pending()))
+	return p.withWait(text, min(s.left()+time.Second, s.due(s.pending()).Sub(s.now))), true
 }
 
 // maxNamed is how many Runs a message names.
@@ -249,16 +249,16 @@ func nameRuns(runs []*v1alpha1.Run) string {
 
 // surplusRuns returns the oldest finished Runs beyond the history limits. A Run whose time is not in the status yet is
 // kept, because it proves that it was created.
-func surplusRuns(o observed) []*v1alpha1.Run {
+func surplusRuns(s state) []*v1alpha1.Run {
 	var out []*v1alpha1.Run
-	keep := map[bool]int{true: limit(o.schedule.Spec.SuccessfulRunsHistoryLimit, 3), false: limit(o.schedule.Spec.FailedRunsHistoryLimit, 5)}
-	for i := len(o.runs) - 1; i >= 0; i-- {
-		run := &o.runs[i]
+	keep := map[bool]int{true: limit(s.schedule.Spec.SuccessfulRunsHistoryLimit, 3), false: limit(s.schedule.Spec.FailedRunsHistoryLimit, 5)}
+	for i := len(s.runs) - 1; i >= 0; i-- {
+		run := &s.runs[i]
 		if run.Status.CompletionTime == nil || !run.DeletionTimestamp.IsZero() {
 			continue
 		}
 		well := succeeded(run)
-		if keep[well]--; keep[well] < 0 && isRecorded(o.schedule, run) {
+		if keep[well]--; keep[well] < 0 && isRecorded(s.schedule, run) {
 			out = append(out, run)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/cluster/calendar"
 )
 
-// observed is everything that a decision may depend on.
-type observed struct {
+// state is everything that a decision may depend on.
+type state struct {
 	facts
 	schedule *v1alpha1.Schedule
 	calendar *calendar.Calendar // nil: problem says why
@@ -25,8 +25,8 @@ type observed struct {
 // defaultDeadline is how late a Run may be created if the Schedule sets no deadline.
 const defaultDeadline = 10 * time.Minute
 
-func (o observed) deadline() time.Duration {
-	d, err := o.schedule.Spec.StartingDeadline.Value()
+func (s state) deadline() time.Duration {
+	d, err := s.schedule.Spec.StartingDeadline.Value()
 	if err != nil {
 		return defaultDeadline
 	}
@@ -35,48 +35,48 @@ func (o observed) deadline() time.Duration {
 
 // offset is the delay of each time by spec.jitter: always the same for one Schedule, and
 // different between Schedules.
-func (o observed) offset() time.Duration {
-	if o.schedule.Spec.Jitter == nil {
+func (s state) offset() time.Duration {
+	if s.schedule.Spec.Jitter == nil {
 		return 0
 	}
-	most, err := o.schedule.Spec.Jitter.Value()
+	most, err := s.schedule.Spec.Jitter.Value()
 	if err != nil || most < time.Second {
 		return 0
 	}
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(o.schedule.UID)) // a hash takes everything
+	_, _ = h.Write([]byte(s.schedule.UID)) // a hash takes everything
 	return time.Duration(h.Sum32()) * time.Second % (most.Truncate(time.Second) + time.Second)
 }
 
 // due returns when the Run for the first time after another is due, or zero.
-func (o observed) due(after time.Time) time.Time {
-	t := o.calendar.Next(after)
+func (s state) due(after time.Time) time.Time {
+	t := s.calendar.Next(after)
 	if t.IsZero() {
 		return t
 	}
-	return t.Add(o.offset())
+	return t.Add(s.offset())
 }
 
 // past returns the present time less the jitter: times of the calendar up to it are due.
-func (o observed) past() time.Time { return o.now.Add(-o.offset()) }
+func (s state) past() time.Time { return s.now.Add(-s.offset()) }
 
 // of returns the Run for a time, or nil.
-func (o observed) of(t time.Time) *v1alpha1.Run {
-	name := nameOf(o.schedule.Name, t)
-	for i := range o.runs {
-		if o.runs[i].Name == name {
-			return &o.runs[i]
+func (s state) of(t time.Time) *v1alpha1.Run {
+	name := nameOf(s.schedule.Name, t)
+	for i := range s.runs {
+		if s.runs[i].Name == name {
+			return &s.runs[i]
 		}
 	}
 	return nil
 }
 
 // active returns the Runs that have not finished, including Runs that are being deleted.
-func (o observed) active() []*v1alpha1.Run {
+func (s state) active() []*v1alpha1.Run {
 	var out []*v1alpha1.Run
-	for i := range o.runs {
-		if o.runs[i].Status.CompletionTime == nil {
-			out = append(out, &o.runs[i])
+	for i := range s.runs {
+		if s.runs[i].Status.CompletionTime == nil {
+			out = append(out, &s.runs[i])
 		}
 	}
 	return out

@@ -12,38 +12,38 @@ import (
 )
 
 // statusOf returns the status for a plan.
-func statusOf(o observed, p plan) v1alpha1.ScheduleStatus {
-	had := o.schedule.Status
-	s := *had.DeepCopy()
-	s.ObservedGeneration = o.schedule.Generation
-	s.Active = int32(min(len(o.active()), 1<<20))
+func statusOf(s state, p plan) v1alpha1.ScheduleStatus {
+	had := s.schedule.Status
+	status := *had.DeepCopy()
+	status.ObservedGeneration = s.schedule.Generation
+	status.Active = int32(min(len(s.active()), 1<<20))
 	if p.create != nil {
-		s.Active++
+		status.Active++
 	}
-	s.NextScheduleTime = nil
+	status.NextScheduleTime = nil
 	if !p.handled.IsZero() {
-		s.Internal.HandledTime = stamp(p.handled)
-		s.NextScheduleTime = stamp(o.due(p.handled))
+		status.Internal.HandledTime = stamp(p.handled)
+		status.NextScheduleTime = stamp(s.due(p.handled))
 	}
 	if !p.made.IsZero() {
-		s.LastScheduleTime = stamp(p.made)
+		status.LastScheduleTime = stamp(p.made)
 	}
 	if p.missed > 0 {
-		s.Missed += p.missed
-		s.LastMissedTime = stamp(p.missedLast)
+		status.Missed += p.missed
+		status.LastMissedTime = stamp(p.missedLast)
 	}
-	for i := range o.runs {
-		done := o.runs[i].Status.CompletionTime
-		if done != nil && succeeded(&o.runs[i]) && (s.LastSuccessfulTime == nil || s.LastSuccessfulTime.Before(done)) {
-			s.LastSuccessfulTime = done.DeepCopy()
+	for i := range s.runs {
+		done := s.runs[i].Status.CompletionTime
+		if done != nil && succeeded(&s.runs[i]) && (status.LastSuccessfulTime == nil || status.LastSuccessfulTime.Before(done)) {
+			status.LastSuccessfulTime = done.DeepCopy()
 		}
 	}
-	if o.missing != "" && p.ready.Status == metav1.ConditionTrue {
-		p.ready.Message = o.missing + ", so that its Runs wait: create it, or correct spec.runTemplate.spec. " + p.ready.Message
+	if s.missing != "" && p.ready.Status == metav1.ConditionTrue {
+		p.ready.Message = s.missing + ", so that its Runs wait: create it, or correct spec.runTemplate.spec. " + p.ready.Message
 	}
 	p.ready.Message = task.Cut(p.ready.Message, task.MaxMessage)
-	s.Conditions = statuspatch.MergeConditions(s.Conditions, metav1.NewTime(o.now), o.schedule.Generation, statuspatch.ReadyConditions(p.ready)...)
-	return s
+	status.Conditions = statuspatch.MergeConditions(status.Conditions, metav1.NewTime(s.now), s.schedule.Generation, statuspatch.ReadyConditions(p.ready)...)
+	return status
 }
 
 func stamp(t time.Time) *metav1.Time {
@@ -56,18 +56,18 @@ func stamp(t time.Time) *metav1.Time {
 
 // updateStatus writes the status once, if it changed, and then records events. The patch requires an unchanged resource
 // version, so that nothing is counted twice.
-func (r *Reconciler) updateStatus(ctx context.Context, o observed, p plan) error {
-	patch, err := statuspatch.Diff(o.schedule.Status, statusOf(o, p), statuspatch.SameObject(o.schedule), statuspatch.SameVersion(o.schedule))
+func (r *Reconciler) updateStatus(ctx context.Context, s state, p plan) error {
+	patch, err := statuspatch.Diff(s.schedule.Status, statusOf(s, p), statuspatch.SameObject(s.schedule), statuspatch.SameVersion(s.schedule))
 	if err != nil {
 		return err
 	}
 	if patch != nil {
-		if err := r.client.Status().Patch(ctx, o.schedule.DeepCopy(), patch); err != nil {
+		if err := r.client.Status().Patch(ctx, s.schedule.DeepCopy(), patch); err != nil {
 			return err
 		}
 	}
 	for _, n := range p.notices {
-		r.events.Eventf(o.schedule, nil, n.kind, n.reason, n.action, "%s", task.Cut(n.note, task.MaxMessage))
+		r.events.Eventf(s.schedule, nil, n.kind, n.reason, n.action, "%s", task.Cut(n.note, task.MaxMessage))
 	}
 	return nil
 }
@@ -80,9 +80,9 @@ const missingInterval = time.Minute
 const maxSleep = time.Hour
 
 // wakeAfter returns the delay until the next reconciliation: exactly when the next time is due.
-func wakeAfter(o observed, p plan) time.Duration {
+func wakeAfter(s state, p plan) time.Duration {
 	most := maxSleep
-	if o.missing != "" {
+	if s.missing != "" {
 		most = missingInterval
 	}
 	wake := p.wake
@@ -90,7 +90,7 @@ func wakeAfter(o observed, p plan) time.Duration {
 		if p.handled.IsZero() {
 			return 0
 		}
-		wake = o.due(p.handled).Sub(o.now)
+		wake = s.due(p.handled).Sub(s.now)
 	}
 	return min(max(wake, time.Millisecond), most)
 }
