@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,31 +16,47 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
-// apply executes the plan and decides nothing. It returns the state after it, with the created and the refused
-// children.
-func (r *Reconciler) apply(ctx context.Context, s state, p plan) (state, error) {
+// facts are the results of the requests of a plan. decide runs again with them.
+type facts struct {
+	// created are the children that exist now, and refused the refusals of others by the API server.
+	created []*v1alpha1.Run
+	refused map[childKey]refusal
+	// failure is a request that failed for another reason, or nil.
+	failure *requestFailure
+}
+
+// apply executes the plan and decides nothing. It returns the results as facts.
+func (r *Reconciler) apply(ctx context.Context, s state, p plan) facts {
+	f, err := r.applyStep(ctx, s, p)
+	if err != nil {
+		f.failure = &requestFailure{plan: p, err: err}
+	}
+	return f
+}
+
+func (r *Reconciler) applyStep(ctx context.Context, s state, p plan) (facts, error) {
 	if p.storeRevision != nil {
-		return s, r.storeRevision(ctx, s.run.Namespace, p.storeRevision)
+		return facts{}, r.storeRevision(ctx, s.run.Namespace, p.storeRevision)
 	}
 	if err := children.SetStates(ctx, r.client, p.setStates); err != nil {
-		return s, err
+		return facts{}, err
 	}
 	switch {
 	case len(p.create) > 0:
 		err := r.storeRevision(ctx, s.run.Namespace, s.revision) // a user may have deleted or replaced it
 		switch {
 		case apierr.IsRefusal(err):
-			return refuseAll(s, p.create, waitingRefusal(err)), nil
+			return refuseAll(p.create, waitingRefusal(err)), nil
 		case err != nil:
-			return s, err
+			return facts{}, err
 		}
 		return r.createChildren(ctx, s, p.create)
 	case p.deleteVolume != nil:
-		return s, r.delete(ctx, p.deleteVolume, "PersistentVolumeClaim")
+		return facts{}, r.delete(ctx, p.deleteVolume, "PersistentVolumeClaim")
 	case p.deleteRun:
-		return s, r.delete(ctx, s.run, "Run", client.PropagationPolicy(metav1.DeletePropagationBackground))
+		return facts{}, r.delete(ctx, s.run, "Run", client.PropagationPolicy(metav1.DeletePropagationBackground))
 	}
-	return s, nil
+	return facts{}, nil
 }
 
 // delete deletes exactly this object. It succeeds if the object no longer exists.
@@ -70,11 +85,11 @@ func (r *Reconciler) storeRevision(ctx context.Context, namespace string, v *wor
 
 // createChildren creates children while the Run is unchanged since it was observed: a child that was recorded meanwhile
 // and no longer exists must not be created again.
-func (r *Reconciler) createChildren(ctx context.Context, s state, all []newChild) (state, error) {
+func (r *Reconciler) createChildren(ctx context.Context, s state, all []newChild) (facts, error) {
 	if err := apierr.CheckUnchanged(ctx, r.live, "Run", s.run); err != nil {
-		return s, err
+		return facts{}, err
 	}
-	return createAll(s, all, func(batch []newChild) []created { return r.createBatch(ctx, batch) })
+	return createAll(all, func(batch []newChild) []created { return r.createBatch(ctx, batch) })
 }
 
 // maxBatch is how many children are created in parallel.
@@ -82,16 +97,16 @@ const maxBatch = 16
 
 // createAll creates children in batches that double while none is refused, as the ReplicaSet controller creates pods: a
 // cluster that refuses one child does not get a request for each.
-func createAll(s state, all []newChild, create func([]newChild) []created) (state, error) {
-	s.refused, s.children = map[childKey]refusal{}, slices.Clip(s.children)
-	known := refusalLog{byPlace: s.refused, byNode: map[string]refusal{}}
+func createAll(all []newChild, create func([]newChild) []created) (facts, error) {
+	f := facts{refused: map[childKey]refusal{}}
+	known := refusalLog{byPlace: f.refused, byNode: map[string]refusal{}}
 	for size := 1; len(all) > 0; size = min(2*size, maxBatch) {
 		var batch []newChild
 		batch, all = known.skip(all, size)
 		var failed error
 		for i, made := range create(batch) {
 			if made.err == nil {
-				s.children = append(s.children, made.run)
+				f.created = append(f.created, made.run)
 				continue
 			}
 			err := fmt.Errorf("creating Run %s: %w", batch[i].Run.Name, made.err)
@@ -103,19 +118,19 @@ func createAll(s state, all []newChild, create func([]newChild) []created) (stat
 			failed = cmp.Or(failed, err)
 		}
 		if failed != nil {
-			return s, failed
+			return f, failed
 		}
 	}
-	return s, nil
+	return f, nil
 }
 
 // refuseAll records a refusal for each child Run that was to be created.
-func refuseAll(s state, all []newChild, no refusal) state {
-	s.refused = map[childKey]refusal{}
+func refuseAll(all []newChild, no refusal) facts {
+	f := facts{refused: map[childKey]refusal{}}
 	for _, c := range all {
-		s.refused[c.childKey] = no
+		f.refused[c.childKey] = no
 	}
-	return s
+	return f
 }
 
 // refusalLog records refused child Runs. After a refusal, no other child of the same node is requested. After a refusal

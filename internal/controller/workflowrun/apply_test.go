@@ -32,18 +32,17 @@ func TestChildrenAreCreatedAtTheSameTime(t *testing.T) {
 				return c.Create(ctx, o, opts...)
 			},
 		})
-		parent := gen.Run()
 		var all []newChild
 		for n := range many {
 			run := gen.Run(func(r *v1alpha1.Run) { r.Name, r.ResourceVersion = fmt.Sprintf("x-look-%02d", n), "" })
 			all = append(all, newChild{childKey: childKey{"look", n}, Child: children.Child{Run: run, Names: []string{run.Name}}})
 		}
 		begun := time.Now()
-		s, err := createAll(state{run: parent}, all, func(batch []newChild) []created { return server.reconciler.createBatch(t.Context(), batch) })
-		if err != nil || len(s.children) != many || len(s.refused) > 0 {
-			t.Fatalf("%d are made, %d refused: %v", len(s.children), len(s.refused), err)
+		f, err := createAll(all, func(batch []newChild) []created { return server.reconciler.createBatch(t.Context(), batch) })
+		if err != nil || len(f.created) != many || len(f.refused) > 0 {
+			t.Fatalf("%d are made, %d refused: %v", len(f.created), len(f.refused), err)
 		}
-		if !slices.IsSortedFunc(s.children, func(a, b *v1alpha1.Run) int { return strings.Compare(a.Name, b.Name) }) {
+		if !slices.IsSortedFunc(f.created, func(a, b *v1alpha1.Run) int { return strings.Compare(a.Name, b.Name) }) {
 			t.Error("they are not in the order in which they were asked for")
 		}
 		if most.Load() != maxBatch {

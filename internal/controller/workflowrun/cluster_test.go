@@ -143,7 +143,7 @@ func (c *cluster) acted() (state, plan) {
 	if len(p.create) == 0 {
 		return s, p
 	}
-	s, err := createAll(s, p.create, func(batch []newChild) (out []created) {
+	f, err := createAll(p.create, func(batch []newChild) (out []created) {
 		for _, one := range batch {
 			run, err := c.make(one)
 			out = append(out, created{run, err})
@@ -153,6 +153,7 @@ func (c *cluster) acted() (state, plan) {
 	if err != nil {
 		panic(err) // make returns refusals, which are facts and no errors
 	}
+	s = s.withFacts(f)
 	again := decideAgain(s)
 	again.create, again.setStates = nil, p.setStates // for those who tell
 	for _, one := range p.create {

@@ -110,11 +110,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, run *v1alpha1.Run) (ctrl.Res
 	}
 	next := decide(seen)
 	if seen.failure == nil {
-		seen, err = r.apply(ctx, seen, next)
-		if err != nil {
-			seen.failure = &requestFailure{plan: next, err: err}
-		}
-		if len(next.create) > 0 || err != nil {
+		seen = seen.withFacts(r.apply(ctx, seen, next))
+		if len(next.create) > 0 || seen.failure != nil {
 			next = decideAgain(seen)
 		}
 	}

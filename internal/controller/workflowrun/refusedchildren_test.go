@@ -164,7 +164,7 @@ func TestRetryIn(t *testing.T) {
 		"a node ended now":                  {[]v1alpha1.NodeStatus{{FinishedAt: since(0)}}, refusal{waits: v1alpha1.ReasonPending}, time.Second},
 	} {
 		run := gen.Run(func(r *v1alpha1.Run) { r.Status.Nodes = tc.nodes })
-		e := &evaluation{state: state{run: run, now: gen.Noon.Add(time.Hour), refused: map[childKey]refusal{{"a", 0}: tc.no}}}
+		e := &evaluation{state: state{run: run, now: gen.Noon.Add(time.Hour), facts: facts{refused: map[childKey]refusal{{"a", 0}: tc.no}}}}
 		if got := e.retryIn(); got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}
@@ -185,7 +185,7 @@ func TestShortage(t *testing.T) {
 		"the next children are created":   {evaluation{more: true}, queued, "", ""},
 		"a node that has ended waits not": {evaluation{}, over, "", ""},
 		"nothing waits":                   {evaluation{}, nil, "", ""},
-		"what is refused comes first":     {evaluation{state: state{refused: map[childKey]refusal{{"a", 0}: {text: "No room", waits: "Quota"}}}}, queued, "No room", "Quota"},
+		"what is refused comes first":     {evaluation{state: state{facts: facts{refused: map[childKey]refusal{{"a", 0}: {text: "No room", waits: "Quota"}}}}}, queued, "No room", "Quota"},
 	} {
 		tc.e.revision, tc.e.run = begun.version, begun.run
 		if reason, message := tc.e.shortageMessage(graph.Next{Nodes: tc.nodes}); reason != tc.reason || message != tc.want {

@@ -32,10 +32,6 @@ type state struct {
 	// volumes are the volumes that children share. busy are the volumes that a pod still uses.
 	volumes      []corev1.PersistentVolumeClaim
 	volumesInUse map[string]bool
-	// refused has the refusals of children by the API server.
-	refused map[childKey]refusal
-	// failure is a failed request, or nil.
-	failure *requestFailure
 	// defaultTTL is the TTL of Runs without one; 0: they are kept.
 	defaultTTL time.Duration
 	// parentIsActive: the Run has finished, and its parent is active.
@@ -45,6 +41,14 @@ type state struct {
 	missingPolicies string
 	policiesUnknown bool
 	now             time.Time
+	// facts are the results of applying a plan.
+	facts
+}
+
+// withFacts returns the state after a plan was applied, with the children that it created.
+func (s state) withFacts(f facts) state {
+	s.facts, s.children = f, append(slices.Clip(s.children), f.created...)
+	return s
 }
 
 // childKey identifies a child: its node and, if the node has items or iterations, the number of one.
