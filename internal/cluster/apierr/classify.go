@@ -1,5 +1,5 @@
 // Package apierr classifies the errors of API requests, describes them in conditions,
-// and keeps conflicts out of the log.
+// and keeps conflicts out of the log. It has the requests that must not affect a changed object.
 package apierr
 
 import (
@@ -220,6 +220,16 @@ func CheckUnchanged(ctx context.Context, live client.Reader, kind string, read c
 	}
 	if now.UID != read.GetUID() || now.ResourceVersion != read.GetResourceVersion() {
 		return Changed(kind, read.GetName())
+	}
+	return nil
+}
+
+// Delete deletes exactly this object, and no other that has its name by now. It succeeds if the object no longer exists.
+func Delete(ctx context.Context, c client.Writer, o client.Object, kind string, options ...client.DeleteOption) error {
+	uid := o.GetUID()
+	err := c.Delete(ctx, o, append(options, client.Preconditions{UID: &uid})...)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting %s %s: %w", kind, o.GetName(), err)
 	}
 	return nil
 }

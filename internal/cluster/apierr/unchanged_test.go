@@ -1,10 +1,15 @@
 package apierr_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
@@ -34,6 +39,45 @@ func TestCheckUnchanged(t *testing.T) {
 			tc.change(read)
 			if err := apierr.CheckUnchanged(t.Context(), live, "Run", read); apierr.Classify(err) != tc.want {
 				t.Errorf("CheckUnchanged() = %v", err)
+			}
+		})
+	}
+}
+
+// A recorder is a client that remembers what it was asked to delete, and answers with an error.
+type recorder struct {
+	client.Writer
+	options client.DeleteOptions
+	answer  error
+}
+
+func (r *recorder) Delete(_ context.Context, _ client.Object, options ...client.DeleteOption) error {
+	r.options.ApplyOptions(options)
+	return r.answer
+}
+
+var errChanged = errors.New("precondition failed")
+
+// Only the object that was read is deleted, not another one that has its name by now, and what is gone is deleted.
+func TestDelete(t *testing.T) {
+	run := &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "x", UID: "read"}}
+	for name, tc := range map[string]struct {
+		answer error
+		fails  bool
+	}{
+		"it is deleted":    {nil, false},
+		"it is gone":       {apierrors.NewNotFound(schema.GroupResource{Resource: "runs"}, "x"), false},
+		"another is there": {apierrors.NewConflict(schema.GroupResource{Resource: "runs"}, "x", errChanged), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &recorder{answer: tc.answer}
+			err := apierr.Delete(t.Context(), r, run, "Run", client.GracePeriodSeconds(0))
+			if (err != nil) != tc.fails {
+				t.Errorf("Delete() = %v", err)
+			}
+			o := r.options
+			if o.Preconditions == nil || o.Preconditions.UID == nil || *o.Preconditions.UID != "read" || o.GracePeriodSeconds == nil {
+				t.Errorf("it is asked for with %+v", o)
 			}
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cluster/apierr"
 	"github.com/deckhand-dev/deckhand/internal/revision"
 	"github.com/deckhand-dev/deckhand/internal/run/children"
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
@@ -61,9 +62,9 @@ func (r *Reconciler) applyStep(ctx context.Context, s state, p plan) (facts, err
 	case p.signal != nil:
 		return facts{}, r.sendSignals(ctx, p.signal, p.signals)
 	case p.deleteVolume != nil:
-		return facts{}, r.delete(ctx, p.deleteVolume, "PersistentVolumeClaim")
+		return facts{}, apierr.Delete(ctx, r.client, p.deleteVolume, "PersistentVolumeClaim")
 	case p.deleteRun:
-		return facts{}, r.delete(ctx, s.run, "Run", client.PropagationPolicy(metav1.DeletePropagationBackground))
+		return facts{}, apierr.Delete(ctx, r.client, s.run, "Run", client.PropagationPolicy(metav1.DeletePropagationBackground))
 	}
 	return facts{}, nil
 }
@@ -132,7 +133,7 @@ func (r *Reconciler) checkPod(ctx context.Context, s state, asked, stored *corev
 		f.podChanges = runnerpod.Changes(asked, stored, allowedInjections(s), s.assignable)
 	}
 	if f.needDecision() {
-		return f, r.delete(ctx, stored, "Pod", client.GracePeriodSeconds(0))
+		return f, apierr.Delete(ctx, r.client, stored, "Pod", client.GracePeriodSeconds(0))
 	}
 	return facts{created: stored}, r.volumes.recordOwner(ctx, s, stored)
 }
@@ -164,24 +165,9 @@ func (r *Reconciler) sendSignals(ctx context.Context, pod *corev1.Pod, say task.
 
 func (r *Reconciler) deletePods(ctx context.Context, pods []corev1.Pod) error {
 	for i := range pods {
-		if err := r.delete(ctx, &pods[i], "Pod"); err != nil {
+		if err := apierr.Delete(ctx, r.client, &pods[i], "Pod"); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// delete deletes exactly this object. It succeeds if the object no longer exists.
-func (r *Reconciler) delete(ctx context.Context, o client.Object, kind string, options ...client.DeleteOption) error {
-	err := r.client.Delete(ctx, o, append(options, preconditions(o))...)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting %s %s: %w", kind, o.GetName(), err)
-	}
-	return nil
-}
-
-// preconditions keep a delete from affecting another object of the same name.
-func preconditions(o client.Object) client.Preconditions {
-	uid := o.GetUID()
-	return client.Preconditions{UID: &uid}
 }

@@ -32,7 +32,7 @@ func (r *Reconciler) apply(ctx context.Context, s state, p plan) facts {
 		}
 	}
 	for _, run := range p.prune {
-		failed = append(failed, r.prune(ctx, run))
+		failed = append(failed, apierr.Delete(ctx, r.client, run, "Run", client.PropagationPolicy(metav1.DeletePropagationBackground)))
 	}
 	if p.create != nil {
 		f.nameTaken, f.notCreated = r.create(ctx, s, p)
@@ -42,15 +42,6 @@ func (r *Reconciler) apply(ctx context.Context, s state, p plan) facts {
 	}
 	f.failed = errors.Join(failed...)
 	return f
-}
-
-func (r *Reconciler) prune(ctx context.Context, run *v1alpha1.Run) error {
-	uid := run.UID
-	err := r.client.Delete(ctx, run, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting Run %s: %w", run.Name, err)
-	}
-	return nil
 }
 
 // create creates the Run that is due. If a Run with the name exists, it was created before a restart of the operator;

@@ -52,25 +52,11 @@ func (r *Reconciler) applyStep(ctx context.Context, s state, p plan) (facts, err
 		}
 		return r.createChildren(ctx, s, p.create)
 	case p.deleteVolume != nil:
-		return facts{}, r.delete(ctx, p.deleteVolume, "PersistentVolumeClaim")
+		return facts{}, apierr.Delete(ctx, r.client, p.deleteVolume, "PersistentVolumeClaim")
 	case p.deleteRun:
-		return facts{}, r.delete(ctx, s.run, "Run", client.PropagationPolicy(metav1.DeletePropagationBackground))
+		return facts{}, apierr.Delete(ctx, r.client, s.run, "Run", client.PropagationPolicy(metav1.DeletePropagationBackground))
 	}
 	return facts{}, nil
-}
-
-// delete deletes exactly this object. It succeeds if the object no longer exists.
-func (r *Reconciler) delete(ctx context.Context, o client.Object, kind string, options ...client.DeleteOption) error {
-	err := r.client.Delete(ctx, o, append(options, preconditions(o))...)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting %s %s: %w", kind, o.GetName(), err)
-	}
-	return nil
-}
-
-func preconditions(o client.Object) client.Preconditions {
-	uid := o.GetUID()
-	return client.Preconditions{UID: &uid}
 }
 
 // storeRevision stores a revision, before the Run begins with it.

@@ -332,12 +332,8 @@ func (p *Policies) remove(ctx context.Context, policy *networkingv1.NetworkPolic
 	if is, err := needed(ctx, p.live, policy.Namespace, label); is || err != nil {
 		return err
 	}
-	uid := policy.UID
 	p.confirmed.Delete(client.ObjectKeyFromObject(policy))
-	if err := p.client.Delete(ctx, policy, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting NetworkPolicy %s: %w", policy.Name, err)
-	}
-	return nil
+	return apierr.Delete(ctx, p.client, policy, "NetworkPolicy")
 }
 
 // needed reports whether an unfinished pod has a label.

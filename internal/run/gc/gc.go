@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cluster/apierr"
 	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
@@ -106,10 +107,8 @@ func (r Revisions) Unneeded(current string, now time.Time) (unneeded []corev1.Co
 // DeleteRevisions deletes revisions. It does not delete a revision that was created again under the same name.
 func DeleteRevisions(ctx context.Context, c client.Writer, revisions []corev1.ConfigMap) error {
 	for i := range revisions {
-		uid := revisions[i].UID
-		err := c.Delete(ctx, &revisions[i], client.Preconditions{UID: &uid})
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting ConfigMap %s: %w", revisions[i].Name, err)
+		if err := apierr.Delete(ctx, c, &revisions[i], "ConfigMap"); err != nil {
+			return err
 		}
 	}
 	return nil
