@@ -53,7 +53,9 @@ func newRun(f *Factory) *cobra.Command {
 				if err := o.checkForLocal(); err != nil {
 					return err
 				}
-				return local.Run{Streams: &f.Streams, Description: o.Description, Flags: o.local, Shown: o.logs.window.ConversationFlags}.Do(c.Context())
+				return local.Run{
+					Streams: &f.Streams, Program: c.Root().CommandPath(), Description: o.Description, Flags: o.local, Shown: o.logs.window.ConversationFlags,
+				}.Do(c.Context())
 			}
 			return runCreator{f, o}.create(c.Context())
 		},

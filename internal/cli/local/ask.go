@@ -121,7 +121,7 @@ func (w *watch) denyUnseen(p events.Pending) error {
 	}
 	fmt.Fprintln(w.run.Err, "A call of "+untrusted.Line(p.Tool, 100)+" needs an approval, and is denied, because there is no terminal to ask you. Run it at a terminal, or allow the call in spec.policy of the Agent.")
 	return w.send(task.Decision{
-		Request: p.ID, Type: string(v1alpha1.DecisionDeny), By: "kubectl deckhand",
+		Request: p.ID, Type: string(v1alpha1.DecisionDeny), By: w.run.Program,
 		Reason: "There is no terminal, so no user was asked. Do without this call.",
 	})
 }

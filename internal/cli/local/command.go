@@ -21,7 +21,7 @@ func Main(ctx context.Context, s *terminal.Streams, version string, args []strin
 }
 
 func newCommand(s *terminal.Streams, version string) *cobra.Command {
-	r := Run{Streams: s}
+	r := Run{Streams: s, Program: "deckhand-local"}
 	c := &cobra.Command{
 		Use:           "deckhand-local -f FILE... [AGENT] [TEXT]",
 		Short:         "Run an Agent on this machine, as kubectl deckhand run --local does",

@@ -57,6 +57,8 @@ const (
 // A Run runs an Agent on this machine.
 type Run struct {
 	*terminal.Streams
+
+	Program     string // its name as users call it: who denies calls that no user was asked about
 	Description runflags.Description
 	Flags       Flags
 	Shown       terminal.ConversationFlags

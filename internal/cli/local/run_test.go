@@ -315,7 +315,7 @@ func TestCallsOfALocalRunAreDeniedWithoutATerminal(t *testing.T) {
 	if want := "needs an approval, and is denied, because there is no terminal to ask you"; !strings.Contains(b.err.String(), want) {
 		t.Errorf("it does not say %q:\n%s", want, b.err.String())
 	}
-	if want := "Denied by kubectl deckhand: There is no terminal, so no user was asked"; !strings.Contains(b.out.String(), want) {
+	if want := "Denied by deckhand-local: There is no terminal, so no user was asked"; !strings.Contains(b.out.String(), want) {
 		t.Errorf("the conversation does not say %q:\n%s", want, b.out.String())
 	}
 }
