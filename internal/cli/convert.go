@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -76,6 +77,7 @@ func (m manifestConverter) convert(ctx context.Context, args []string) error {
 	}
 	fmt.Fprintf(m.Err, "Converted %s of %s\n", terminal.Plural(len(changes), "field"), terminal.Plural(report.Objects, "object"))
 	m.sayMentions(after)
+	m.sayMissing(report)
 	if report.Count(lint.Error) > 0 {
 		fmt.Fprintln(m.Err, "Still refused, by lines of the converted manifests:")
 	}
@@ -96,6 +98,14 @@ func (m manifestConverter) sayMentions(files []lint.File) {
 	}
 	for _, found := range mentions {
 		m.note(found.File, found.Line, fmt.Sprintf("%s is now %s", found.Was, found.Is))
+	}
+}
+
+// sayMissing names the objects without which a name of before may be one of today.
+func (m manifestConverter) sayMissing(report *lint.Report) {
+	if missing := slices.Compact(slices.Sorted(slices.Values(report.Missing))); len(missing) > 0 {
+		const width = 4000
+		fmt.Fprintf(m.Err, "Not checked is what depends on objects that are not in the files: %s. Name their files too\n", untrusted.Line(strings.Join(missing, ", "), width))
 	}
 }
 

@@ -20,6 +20,8 @@ const (
 
 const aliasManifest = "apiVersion: deckhand.dev/v1alpha1\nkind: Model\nmetadata: {name: &n m}\nspec: {provider: OpenAI, model: *n, apiKeySecretRef: {name: keys, key: key}}\n"
 
+const loneWorkflow = "apiVersion: deckhand.dev/v1alpha1\nkind: Workflow\nmetadata: {name: w}\nspec: {input: {fields: [{name: x}]}, nodes: [{name: first, agent: a, prompt: \"${{ parameters['x'] }}\"}, {name: then, agent: a, prompt: 'parameters is a word'}]}\n"
+
 func TestConvert(t *testing.T) {
 	const left = "Still refused, by lines of the converted manifests:\na.yaml:4: Model/bad: spec.modelId: unknown field; did you mean modelID?\nError: 1 error in 1 object: correct the lines above\n"
 	cases := map[string]struct {
@@ -71,6 +73,12 @@ func TestConvert(t *testing.T) {
 		"a document with aliases and nothing to convert": {
 			files: map[string]string{"a.yaml": strings.Replace(aliasManifest, "model:", "modelID:", 1)}, args: []string{"a.yaml"},
 			out: strings.Replace(aliasManifest, "model:", "modelID:", 1), err: "Converted 0 fields of 1 object\n",
+		},
+		"a Workflow without its Agents": {
+			files: map[string]string{"a.yaml": loneWorkflow}, args: []string{"-w", "a.yaml"},
+			err: "a.yaml:4: Workflow/w: spec.nodes[0].prompt: now spec.nodes[0].prompt with the names of today\nConverted 1 field of 1 object\n" +
+				"Not checked is what depends on objects that are not in the files: Agent a. Name their files too\n",
+			after: map[string]string{"a.yaml": strings.Replace(loneWorkflow, "parameters", "input", 1)},
 		},
 		"nothing of the API": {
 			files: map[string]string{"a.yaml": "kind: Pod\napiVersion: v1\n"}, args: []string{"a.yaml"}, code: exit.Error,

@@ -134,7 +134,7 @@ func blockOf(lines []string) []string {
 	return lines
 }
 
-// renameParameters writes input.x for parameters.x in the expressions of a Workflow.
+// renameParameters writes input for parameters in the expressions of a Workflow.
 func (c *converter) renameParameters() {
 	var walk func(p place)
 	walk = func(p place) {
@@ -157,7 +157,7 @@ func (c *converter) renameParameters() {
 	}
 }
 
-// inputIn returns a function that writes input. instead of parameters. in a field of a Workflow: an expression, or a
+// inputIn returns a function that writes input instead of parameters in a field of a Workflow: an expression, or a
 // text with expressions.
 func inputIn(path string) func(string) string {
 	for _, expression := range []string{".when", ".forEach.items", ".loop.until", ".cel"} {
@@ -168,7 +168,7 @@ func inputIn(path string) func(string) string {
 	return inText
 }
 
-// inText writes input. for parameters. in the expressions of a text.
+// inText writes input for parameters in the expressions of a text.
 func inText(text string) string {
 	var b strings.Builder
 	for {
@@ -186,9 +186,9 @@ func inText(text string) string {
 	}
 }
 
-// inExpression writes input. for parameters. in an expression, but in its texts.
+// inExpression writes input for parameters in an expression, but in its texts and where it is the field of another value.
 func inExpression(expression string) string {
-	const old = "parameters."
+	const old = "parameters"
 	var b strings.Builder
 	quote := byte(0)
 	for i := 0; i < len(expression); i++ {
@@ -202,8 +202,8 @@ func inExpression(expression string) string {
 			quote = 0
 		case quote == 0 && (c == '\'' || c == '"'):
 			quote = c
-		case quote == 0 && strings.HasPrefix(expression[i:], old) && (i == 0 || !isPartOfName(expression[i-1])):
-			b.WriteString("input.")
+		case quote == 0 && isNameAt(expression, i, old):
+			b.WriteString("input")
 			i += len(old) - 1
 			continue
 		}
@@ -212,6 +212,15 @@ func inExpression(expression string) string {
 	return b.String()
 }
 
+// isNameAt reports whether a name is at a place of an expression, and is neither a field of what is before it nor a
+// function.
+func isNameAt(expression string, at int, name string) bool {
+	rest, is := strings.CutPrefix(expression[at:], name)
+	before := strings.TrimRight(expression[:at], " ")
+	isField := strings.HasSuffix(before, ".") || at > 0 && isPartOfName(expression[at-1])
+	return is && !isField && (rest == "" || !isPartOfName(rest[0]) && rest[0] != '(')
+}
+
 func isPartOfName(c byte) bool {
-	return c == '.' || c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }

@@ -59,6 +59,8 @@ type Report struct {
 	Findings []Finding `json:"findings"`
 	Skipped  []Skipped `json:"notChecked"`
 	Objects  int       `json:"objects"` // how many were checked
+	// Missing are the objects that others refer to, and that are not in the files: what depends on them is not checked.
+	Missing []string `json:"-"`
 }
 
 // Count returns how many findings have a severity.

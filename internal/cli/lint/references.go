@@ -55,6 +55,7 @@ func (o *object) eachReference(visit func(path, kind, name string)) {
 func (l *linter) warnOfMissing(o *object) {
 	o.eachReference(func(path, kind, name string) {
 		if name != "" && l.find(kind, o.namespace(), name) == nil {
+			l.report.Missing = append(l.report.Missing, kind+" "+name)
 			l.add(o, Warning, path, fmt.Sprintf("%s %s is not in these files: what depends on it is not checked", kind, name))
 		}
 	})
