@@ -29,6 +29,7 @@ func (w *watch) ask(p events.Pending) error {
 	}
 	w.console.Hold()
 	defer w.console.Release()
+	defer func() { w.status.wasShown(w.run.Now()) }() // the user saw the question
 	run := &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: "local", Name: w.name}}
 	requests.Show(w.run.Streams, w.run.Err, run, requestOf(p), "")
 	read := func(question string) (string, error) { return w.lines.Read(w.ctx, question, w.checkRuns) }

@@ -203,7 +203,7 @@ func (r Run) newWatch(ctx context.Context, p process, name string) (*watch, erro
 	if !r.Shown.JSON {
 		w.console.Status = terminal.NewStatusLine(r.Streams)
 	}
-	options.Out = w.console.Stream(options.Out)
+	options.Out = w.console.Stream(shownWriter{options.Out, w})
 	w.printer = conversation.New(options)
 	return w, nil
 }

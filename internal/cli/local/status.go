@@ -3,6 +3,7 @@ package local
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"time"
@@ -22,7 +23,12 @@ type status struct {
 	stepBegun     time.Time
 	tokens, cost  int64
 	isWithoutCost bool
+	shown         time.Time // when something was last printed; zero: unknown
 }
+
+// maxSilence is how long nothing is printed where there is no status line. Pipes and logs of CI then have a line that
+// says what the Run waits for.
+const maxSilence = 30 * time.Second
 
 // add counts an event.
 func (s *status) add(e events.Line, now time.Time) {
@@ -66,18 +72,55 @@ func (s *status) text(now time.Time) string {
 	return untrusted.Line(strings.Join(append(parts, terminal.Took(s.begun, now)), " · "), 400)
 }
 
-// showStatus redraws the status line until stop is called.
-func (w *watch) showStatus() (stop func()) {
-	if w.console.Status == nil {
-		return func() {}
+// afterSilence is the status line if nothing was printed for long; else empty. It counts as printed.
+func (s *status) afterSilence(now time.Time) string {
+	s.mu.Lock()
+	if s.shown.IsZero() {
+		s.shown = now
 	}
+	isSilent := now.Sub(s.shown) >= maxSilence
+	if isSilent {
+		s.shown = now
+	}
+	s.mu.Unlock()
+	if !isSilent {
+		return ""
+	}
+	return s.text(now)
+}
+
+// wasShown notes that something was printed.
+func (s *status) wasShown(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shown = now
+}
+
+// A shownWriter writes a conversation, and notes that something was printed.
+type shownWriter struct {
+	io.Writer
+
+	watch *watch
+}
+
+func (s shownWriter) Write(text []byte) (int, error) {
+	s.watch.status.wasShown(s.watch.run.Now())
+	return s.Writer.Write(text)
+}
+
+// showStatus shows the status until stop is called: in the status line or, without it, in a line after each silence.
+func (w *watch) showStatus() (stop func()) {
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
 		ticker := time.NewTicker(w.run.Interval)
 		defer ticker.Stop()
 		for {
-			w.console.SetStatus(w.status.text(w.run.Now()))
+			if w.console.Status != nil {
+				w.console.SetStatus(w.status.text(w.run.Now()))
+			} else {
+				w.console.Say(w.run.Err, func() string { return w.status.afterSilence(w.run.Now()) })
+			}
 			select {
 			case <-end:
 				w.console.SetStatus("")

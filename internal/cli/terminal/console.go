@@ -60,6 +60,18 @@ func (c *Console) endLine(next *Stream) error {
 	return err
 }
 
+// Say writes a line to out, unless the text is empty. The text is made when no other writes.
+func (c *Console) Say(out io.Writer, text func() string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	line := text()
+	if line == "" {
+		return
+	}
+	_ = c.endLine(nil)                    // as in Hold
+	_, _ = io.WriteString(out, line+"\n") // an error shows when a conversation is printed
+}
+
 // Hold keeps all streams from writing until release, for example while the user is asked.
 func (c *Console) Hold() {
 	c.mu.Lock()
