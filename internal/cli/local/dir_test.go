@@ -1,8 +1,10 @@
 package local
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,7 +85,7 @@ func TestANameThatIsTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(p.sandbox) })
+	t.Cleanup(p.close)
 	if _, err := newPlace("fix"); err == nil || !strings.Contains(err.Error(), "there was a local Run fix") {
 		t.Errorf("after its end: %v", err)
 	}
@@ -97,5 +99,48 @@ func TestANameThatIsTaken(t *testing.T) {
 	}
 	if _, err := newPlace("fix"); err == nil || !strings.Contains(err.Error(), "is at work") || strings.Contains(err.Error(), "remove") {
 		t.Errorf("while it works: %v", err)
+	}
+}
+
+// A Run that was killed could not remove its directory.
+func TestDirectoriesOfKilledRunsAreRemoved(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	killed, err := newPlace("killed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = killed.lock.Close() // as the kernel does
+	works, err := newPlace("works")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(works.close)
+	if err := errors.Join(
+		os.Mkdir(filepath.Join(temp, "deckhand-begins"), 0o700), // it is not locked yet
+		os.Mkdir(filepath.Join(temp, "other"), 0o700),
+		os.WriteFile(filepath.Join(temp, "other", lockName), nil, 0o600),
+		os.Symlink(filepath.Join(temp, "other"), filepath.Join(temp, "deckhand-link")),
+	); err != nil {
+		t.Fatal(err)
+	}
+	last, err := newPlace("last")
+	if err != nil {
+		t.Fatal(err)
+	}
+	last.close()
+	entries, err := os.ReadDir(temp)
+	var left []string
+	for _, e := range entries {
+		left = append(left, e.Name())
+	}
+	want := []string{filepath.Base(works.sandbox), "deckhand-begins", "deckhand-link", "other"}
+	slices.Sort(want)
+	if err != nil || !slices.Equal(left, want) {
+		t.Errorf("%v are left, want %v; %v", left, want, err)
+	}
+	if _, err := os.Stat(filepath.Join(temp, "other", lockName)); err != nil {
+		t.Error(err)
 	}
 }

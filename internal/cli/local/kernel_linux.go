@@ -39,6 +39,29 @@ func isLocked(file string) bool {
 	return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
 }
 
+// lockFile locks an open file until all processes that inherit it have ended.
+func lockFile(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) }
+
+// isUnlocked reports whether a file exists that can be locked.
+func isUnlocked(file string) bool {
+	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close() // which unlocks it
+	return unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil
+}
+
+// isOwn reports whether a path is a directory of this user, and no link to one.
+func isOwn(dir string) bool {
+	info, err := os.Lstat(dir)
+	if err != nil || !info.IsDir() {
+		return false
+	}
+	of, is := info.Sys().(*syscall.Stat_t)
+	return is && int(of.Uid) == os.Geteuid()
+}
+
 // isolate keeps a process from the signals of the terminal, and ends it with this process.
 func isolate(c *exec.Cmd) {
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}

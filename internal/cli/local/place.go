@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -14,7 +15,14 @@ import (
 type place struct {
 	state   string // the journal, the log and the home of commands, kept
 	sandbox string // the sockets, and the temporary files of commands
+	// lock is on a file of sandbox until this program and the runner, which inherits it, have ended.
+	lock *os.File
 }
+
+const (
+	sandboxPrefix = "deckhand-"
+	lockName      = "in-use"
+)
 
 // stateDir returns the directory of all local Runs, as the XDG Base Directory
 // Specification says.
@@ -33,6 +41,7 @@ func stateDir() (string, error) {
 // newPlace makes the directories. A socket needs a short path.
 func newPlace(run string) (place, error) {
 	var p place
+	removeAbandoned(os.TempDir())
 	base, err := stateDir()
 	if err != nil {
 		return p, err
@@ -64,7 +73,7 @@ func (p place) taken(run string) error {
 // fill makes the directories in it.
 func (p place) fill() (place, error) {
 	var err error
-	if p.sandbox, err = os.MkdirTemp("", "deckhand-"); err != nil {
+	if p.sandbox, err = os.MkdirTemp("", sandboxPrefix); err != nil {
 		return p, err
 	}
 	for _, dir := range []string{p.journal(), p.home(), p.temp(), filepath.Dir(p.socket())} {
@@ -72,7 +81,36 @@ func (p place) fill() (place, error) {
 			return p, errors.Join(err, os.RemoveAll(p.sandbox))
 		}
 	}
+	if p.lock, err = lockDirectory(p.sandbox); err != nil {
+		return p, errors.Join(err, os.RemoveAll(p.sandbox))
+	}
 	return p, nil
+}
+
+// lockDirectory marks a directory as in use. The file has its name only when it is locked: no other program finds it
+// unlocked.
+func lockDirectory(dir string) (*os.File, error) {
+	path := filepath.Join(dir, lockName)
+	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(lockFile(f), os.Rename(f.Name(), path)); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// removeAbandoned removes the directories that local Runs of this user left because they were killed. What cannot be
+// removed stays: it harms no other Run.
+func removeAbandoned(in string) {
+	entries, _ := os.ReadDir(in)
+	for _, e := range entries {
+		dir := filepath.Join(in, e.Name())
+		if strings.HasPrefix(e.Name(), sandboxPrefix) && isOwn(dir) && isUnlocked(filepath.Join(dir, lockName)) {
+			_ = os.RemoveAll(dir)
+		}
+	}
 }
 
 func (p place) journal() string { return filepath.Join(p.state, "journal") }
@@ -81,4 +119,8 @@ func (p place) log() string     { return filepath.Join(p.state, "runner.log") }
 func (p place) home() string    { return filepath.Join(p.sandbox, "home") }
 func (p place) temp() string    { return filepath.Join(p.sandbox, "tmp") }
 func (p place) socket() string  { return filepath.Join(p.sandbox, task.SandboxSocket) }
-func (p place) close()          { _ = os.RemoveAll(p.sandbox) } // the system empties the directory, too
+
+func (p place) close() {
+	_ = os.RemoveAll(p.sandbox) // the next Run and the system try it, too
+	_ = p.lock.Close()
+}

@@ -69,6 +69,7 @@ func (p process) runner(input []byte, output, log *os.File) *exec.Cmd {
 		c.Args = append(c.Args, "-sandbox="+p.place.sandbox)
 	}
 	c.Stdin, c.Stdout, c.Stderr = bytes.NewReader(input), output, log
+	c.ExtraFiles = []*os.File{p.place.lock} // it uses the directory also after this process was killed
 	isolate(c)
 	return c
 }
