@@ -23,6 +23,8 @@ type Objects struct {
 	Runs []*v1alpha1.Run
 	// Secrets have the data that the API server makes of stringData.
 	Secrets map[string]*corev1.Secret
+	// SecretsAt has the file and the line of each Secret.
+	SecretsAt map[string]string
 }
 
 // Load checks files like Files, and returns the objects that the API server would accept.
@@ -33,7 +35,7 @@ func Load(ctx context.Context, files []File, now time.Time) (*Report, *Objects, 
 	}
 	out := &Objects{
 		Agents: map[string]*v1alpha1.Agent{}, Models: map[string]*v1alpha1.Model{}, Toolsets: map[string]*v1alpha1.Toolset{},
-		Secrets: map[string]*corev1.Secret{},
+		Secrets: map[string]*corev1.Secret{}, SecretsAt: map[string]string{},
 	}
 	for _, o := range slices.Concat(l.objects, l.others) {
 		if err := out.add(o); err != nil {
@@ -102,6 +104,6 @@ func (s *Objects) addSecret(o *object) error {
 		}
 		secret.Data[key] = []byte(value)
 	}
-	s.Secrets[secret.Name] = secret
+	s.Secrets[secret.Name], s.SecretsAt[secret.Name] = secret, fmt.Sprintf("%s:%d", o.file, o.line(""))
 	return nil
 }

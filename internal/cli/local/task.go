@@ -1,6 +1,8 @@
 package local
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -241,7 +242,7 @@ func (t *runnerInput) adapt(agent *v1alpha1.Agent, dir string) {
 // A secretSource finds the values of keys: in --secret, then in the Secrets of the files, then in --model-key.
 type secretSource struct {
 	given    map[string]string // of --secret, by NAME/KEY
-	files    map[string]*corev1.Secret
+	objects  *lint.Objects
 	ofModel  map[task.SecretKey]bool
 	variable string // of --model-key; empty: there is none
 }
@@ -252,29 +253,58 @@ func (r Run) secrets(s task.Snapshot, objects *lint.Objects) (map[string]map[str
 	if err != nil {
 		return nil, err
 	}
-	from := secretSource{given: given, files: objects.Secrets, ofModel: map[task.SecretKey]bool{}, variable: r.Flags.modelKey}
+	from := secretSource{given: given, objects: objects, ofModel: map[task.SecretKey]bool{}, variable: r.Flags.modelKey}
 	for _, m := range s.Models {
 		from.ofModel[m.SecretKey] = true
 	}
 	out := map[string]map[string]string{}
-	var missing []string
+	var missing []task.SecretKey
 	for _, secret := range snapshot.Secrets(s) {
 		out[secret.Name] = map[string]string{}
 		for _, key := range secret.Keys {
-			value, found, err := from.find(task.SecretKey{Secret: secret.Name, Key: key})
+			k := task.SecretKey{Secret: secret.Name, Key: key}
+			value, found, err := from.find(k)
 			if err != nil {
 				return nil, err
 			}
 			if !found {
-				missing = append(missing, secret.Name+"/"+key)
+				missing = append(missing, k)
 			}
 			out[secret.Name][key] = strings.TrimSpace(value)
 		}
 	}
 	if len(missing) > 0 {
-		return nil, exit.Usagef("the key %s of a Secret is needed and not in the files: name the environment variable that has it with --secret %s=VARIABLE; for the key of a Model also with --model-key VARIABLE", strings.Join(missing, ", "), missing[0])
+		return nil, from.missing(missing)
 	}
 	return out, nil
+}
+
+// missing is the error about keys that have no value. It says where each was looked for.
+func (f secretSource) missing(keys []task.SecretKey) error {
+	told := make([]string, 0, len(keys))
+	isOfModel := false
+	for _, k := range keys {
+		isOfModel = isOfModel || f.ofModel[k]
+		told = append(told, k.Secret+"/"+k.Key+f.why(k))
+	}
+	where := fmt.Sprintf("Add it to a Secret in the files, or name the environment variable that has it with --secret %s/%s=VARIABLE", keys[0].Secret, keys[0].Key)
+	if isOfModel {
+		where += "; for the key of a Model also with --model-key VARIABLE"
+	}
+	return exit.Usagef("a key of a Secret is needed and has no value: %s. %s", strings.Join(told, "; "), where)
+}
+
+// why says why a key has no value.
+func (f secretSource) why(k task.SecretKey) string {
+	secret := f.objects.Secrets[k.Secret]
+	if secret == nil {
+		return " is not in the files"
+	}
+	at := f.objects.SecretsAt[k.Secret]
+	if _, has := secret.Data[k.Key]; has {
+		return " is empty in " + at
+	}
+	return fmt.Sprintf(" is not in the Secret of %s, which has %s", at, cmp.Or(strings.Join(slices.Sorted(maps.Keys(secret.Data)), ", "), "no key"))
 }
 
 // find returns the value of a key; false: there is none.
@@ -282,7 +312,7 @@ func (f secretSource) find(k task.SecretKey) (string, bool, error) {
 	if value, found := f.given[k.Secret+"/"+k.Key]; found {
 		return value, true, nil
 	}
-	if secret := f.files[k.Secret]; secret != nil && secret.Data[k.Key] != nil {
+	if secret := f.objects.Secrets[k.Secret]; secret != nil && len(bytes.TrimSpace(secret.Data[k.Key])) > 0 {
 		return string(secret.Data[k.Key]), true, nil
 	}
 	if f.variable == "" || !f.ofModel[k] {

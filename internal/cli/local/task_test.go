@@ -117,6 +117,33 @@ func TestLocalSecrets(t *testing.T) {
 	}
 }
 
+func TestAMissingKeyIsNamedWithItsFile(t *testing.T) {
+	for name, tc := range map[string]struct{ stringData, want string }{
+		"no Secret":   {"", "keys/api-key is not in the files. Add it"},
+		"another key": {"{apikey: x, b: z}", "keys/api-key is not in the Secret of secret.yaml:1, which has apikey, b. Add it"},
+		"no keys":     {"{}", "keys/api-key is not in the Secret of secret.yaml:1, which has no key. Add it"},
+		"empty":       {"{api-key: ' '}", "keys/api-key is empty in secret.yaml:1. Add it to a Secret in the files, or name the environment variable that has it with --secret keys/api-key=VARIABLE; for the key of a Model also with --model-key VARIABLE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			text := manifests["model"] + "---\n" + manifests["other"]
+			files := []string{"a.yaml"}
+			if tc.stringData != "" {
+				files = append(files, "secret.yaml")
+			}
+			secret := "apiVersion: v1\nkind: Secret\nmetadata: {name: keys}\nstringData: " + tc.stringData + "\n"
+			if err := errors.Join(os.WriteFile("a.yaml", []byte(text), 0o600), os.WriteFile("secret.yaml", []byte(secret), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			s := newSession(t)
+			_, err := Run{Streams: &s.Streams, Description: runflags.Description{Files: files, Prompt: "Work."}}.input(t.Context(), "/home/ann/app")
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("the error is %v, and lacks %q", err, tc.want)
+			}
+		})
+	}
+}
+
 func TestAnEndpointOfTheCommandLineReplacesThatOfItsModel(t *testing.T) {
 	t.Setenv("TEST_MODEL_KEY", "k")
 	const url = "http://127.0.0.1:4711/v1"

@@ -191,7 +191,7 @@ func runStopped(v view) (action, bool) {
 	if !v.stopped {
 		return action{}, false
 	}
-	return endWith(Outcome{Reason: task.ReasonStopped, Message: "Stopped by spec.desiredState"})
+	return endWith(Outcome{Reason: task.ReasonStopped, Message: v.place.Stopped()})
 }
 
 func limitReached(v view) (action, bool) {

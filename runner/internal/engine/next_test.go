@@ -8,6 +8,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/meter"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
+	"github.com/deckhand-dev/deckhand/runner/internal/place"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -75,6 +76,10 @@ func TestNext(t *testing.T) {
 		"a stop comes before the next turn": {
 			view: view{Session: sessionOf(user("go")), stopped: true},
 			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonStopped, Message: "Stopped by spec.desiredState"}},
+		},
+		"a stop without a cluster is not that of an object": {
+			view: view{stopped: true, place: place.Local},
+			want: action{kind: endSession, outcome: Outcome{Reason: task.ReasonStopped, Message: "Stopped by the command line"}},
 		},
 		"a reached limit ends the Run before the next turn": {
 			view: view{Session: sessionOf(user("go")), reached: meter.Reached(step.Meter{Steps: 3}, task.Limits{Steps: 3})},

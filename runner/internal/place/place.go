@@ -85,6 +85,18 @@ func (p Place) Limit(name string) string {
 	return "limits." + name
 }
 
+// Stopped says who stopped the agent.
+func (p Place) Stopped() string {
+	switch p {
+	case Local:
+		return "Stopped by the command line"
+	case Program:
+		return "Stopped by its program"
+	case Pod:
+	}
+	return "Stopped by spec.desiredState"
+}
+
 // Key names where a key comes from.
 func (p Place) Key(k task.SecretKey) string {
 	if p == Program {
