@@ -156,7 +156,7 @@ func (o *object) setToo(path string, to successor) string {
 	at, value := pathOf(to.name, path), to.value
 	for {
 		now, isSet := o.nodes[at]
-		if !isSet || at == path {
+		if !isSet || at == path || o.fieldSchema(at) == nil { // another unknown field is no replacement
 			return ""
 		}
 		fields, _ := value.(map[string]any)
