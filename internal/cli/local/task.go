@@ -83,6 +83,7 @@ func (r Run) input(ctx context.Context, dir string) (*runnerInput, error) {
 	})}
 	out.Task.Limits.Ask = false // no Decision of type Grant is made here
 	out.adapt(agent, dir)
+	out.noteModels(objects.Models)
 	out.Secrets, err = r.secrets(out.Snapshot, objects)
 	return out, err
 }
@@ -236,6 +237,17 @@ func (t *runnerInput) adapt(agent *v1alpha1.Agent, dir string) {
 	t.Snapshot.Agent.Instructions += told
 	for i := range t.Snapshot.Agents {
 		t.Snapshot.Agents[i].Instructions += told
+	}
+}
+
+// noteModels notes which Models have names that their endpoints likely do not know.
+func (t *runnerInput) noteModels(models map[string]*v1alpha1.Model) {
+	for _, m := range t.Snapshot.Models {
+		if model := models[m.Name]; model != nil {
+			for _, warning := range snapshot.ModelIDWarnings(model.Spec) {
+				t.notes = append(t.notes, "Model "+m.Name+": "+warning)
+			}
+		}
 	}
 }
 

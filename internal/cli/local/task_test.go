@@ -117,6 +117,24 @@ func TestLocalSecrets(t *testing.T) {
 	}
 }
 
+func TestAModelOfAnotherProviderIsNoted(t *testing.T) {
+	t.Chdir(t.TempDir())
+	text := strings.Replace(manifests["model"], "a-model", "claude-sonnet-5", 1) + "---\n" + manifests["other"] + "---\n" + manifests["secret"]
+	if err := os.WriteFile("a.yaml", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for endpoint, want := range map[string]string{"": "Model m: spec.modelID: claude-sonnet-5 is a model of Anthropic", "m=http://127.0.0.1:8080/v1": ""} {
+		s, flags := newSession(t), Flags{}
+		if endpoint != "" {
+			flags.endpoints = []string{endpoint}
+		}
+		got, err := Run{Streams: &s.Streams, Flags: flags, Description: runflags.Description{Files: []string{"a.yaml"}, Prompt: "Work."}}.input(t.Context(), "/home/ann/app")
+		if err != nil || (want == "") != (len(got.notes) == 0) || !strings.HasPrefix(strings.Join(got.notes, ""), want) {
+			t.Errorf("%s: the notes are %v, want %q; %v", endpoint, got, want, err)
+		}
+	}
+}
+
 func TestAMissingKeyIsNamedWithItsFile(t *testing.T) {
 	for name, tc := range map[string]struct{ stringData, want string }{
 		"no Secret":   {"", "keys/api-key is not in the files. Add it"},

@@ -10,6 +10,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/revision/inputs"
 	"github.com/deckhand-dev/deckhand/internal/revision/listprices"
+	"github.com/deckhand-dev/deckhand/internal/shared/modelfacts"
 	"github.com/deckhand-dev/deckhand/internal/shared/template"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -150,9 +151,26 @@ func endpointWarnings(spec v1alpha1.ModelSpec) []string {
 	return []string{fmt.Sprintf("spec.endpoint: %s %s: write %s", (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String(), why, instead.String())}
 }
 
-// modelIDWarnings warns that the list of a provider lacks a model of this name, and has one of a similar name with the
+// ModelIDWarnings warns of a name that the endpoint of a Model likely does not know. No name is refused: it may be newer.
+func ModelIDWarnings(spec v1alpha1.ModelSpec) []string {
+	return append(otherMakerWarnings(spec), similarIDWarnings(spec)...)
+}
+
+// makers are the companies whose endpoints serve only their own models, as modelfacts and listprices name them.
+var makers = map[string]string{"openai": "OpenAI", "anthropic": "Anthropic", "deepseek": "DeepSeek", "moonshotai": "Kimi"}
+
+// otherMakerWarnings warns that the endpoint is of one maker, and the model of another.
+func otherMakerWarnings(spec v1alpha1.ModelSpec) []string {
+	sellers, maker := listprices.Sellers(spec), modelfacts.MakerOf(spec.ModelID)
+	if len(sellers) != 1 || maker == sellers[0] || makers[maker] == "" || makers[sellers[0]] == "" {
+		return nil
+	}
+	return []string{fmt.Sprintf("spec.modelID: %s is a model of %s, and the endpoint of this Model is of %s: correct modelID, provider or endpoint", spec.ModelID, makers[maker], makers[sellers[0]])}
+}
+
+// similarIDWarnings warns that the list of a provider lacks a model of this name, and has one of a similar name with the
 // same numbers. Other numbers mean that the model is newer than the list.
-func modelIDWarnings(spec v1alpha1.ModelSpec) []string {
+func similarIDWarnings(spec v1alpha1.ModelSpec) []string {
 	names, list := listprices.Names(spec)
 	spec.Prices = nil
 	if known, err := listprices.Of(spec); list == nil || err != nil || known.Prices != nil {

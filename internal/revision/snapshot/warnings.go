@@ -34,7 +34,7 @@ func ModelWarnings(spec v1alpha1.ModelSpec) []string {
 	if host := loopbackHost(spec.Endpoint); host != "" {
 		out = append(out, fmt.Sprintf("spec.endpoint: %s is the pod of the Run, in which no model is served: write the name of the Service, for example http://ollama:11434/v1", host))
 	}
-	return slices.Concat(out, endpointWarnings(spec), modelIDWarnings(spec), bedrockWarnings(spec), factWarnings(spec))
+	return slices.Concat(out, endpointWarnings(spec), ModelIDWarnings(spec), bedrockWarnings(spec), factWarnings(spec))
 }
 
 // loopbackHost returns the host of a URL if it is the machine itself, or an empty text.

@@ -58,6 +58,11 @@ func TestAddressesAndNamesOfModelsThatAreLikelyWrongAreWarnedOf(t *testing.T) {
 		"a space":                      {v1alpha1.ProviderOpenAI, "", "gpt-5-mini ", "did you mean gpt-5-mini?"},
 		"a dated version":              {v1alpha1.ProviderOpenAI, "", "gpt-5-mini-2025-08-07", ""},
 		"nothing like it":              {v1alpha1.ProviderOpenAI, "", "my-own-model", ""},
+		"OpenAI's model at Anthropic":  {v1alpha1.ProviderAnthropic, "", "gpt-5.9", "spec.modelID: gpt-5.9 is a model of OpenAI, and the endpoint of this Model is of Anthropic: correct modelID, provider or endpoint"},
+		"Anthropic's model at OpenAI":  {v1alpha1.ProviderOpenAI, "", "claude-sonnet-5", "claude-sonnet-5 is a model of Anthropic"},
+		"a gateway to all models":      {v1alpha1.ProviderAnthropic, "https://llm.example.com", "gpt-5", ""},
+		"a router":                     {v1alpha1.ProviderOpenRouter, "", "anthropic/claude-sonnet-5", ""},
+		"tuned from a model":           {v1alpha1.ProviderOpenAI, "", "ft:gpt-4o-mini-2024-07-18:org::id", ""},
 		"a name that another gives it": {compatible, "https://llm.example.com/v1", "gpt-5-mni", ""},
 	} {
 		spec := v1alpha1.ModelSpec{Provider: tc.provider, Endpoint: tc.endpoint, ModelID: tc.modelID, APIKeySecretRef: &v1alpha1.SecretKeyRef{Name: "a", Key: "b"}}

@@ -130,3 +130,15 @@ func listedWindow(model string) int64 {
 
 // All returns all rows, in their order.
 func All() []Row { return slices.Clone(rows) }
+
+// MakerOf returns the maker of a model by its name only; empty: unknown.
+func MakerOf(model string) string {
+	for _, form := range modelname.Forms(model) {
+		for _, r := range rows {
+			if r.has(form) {
+				return r.Provider
+			}
+		}
+	}
+	return beginning(dashed(strings.ToLower(model))).Provider
+}

@@ -121,3 +121,13 @@ func TestEachNameIsFoundInItsRow(t *testing.T) {
 		}
 	}
 }
+
+func TestTheMakerOfAModel(t *testing.T) {
+	for model, want := range map[string]string{
+		"gpt-5": "openai", "gpt-5.9-new": "openai", "claude-next": "anthropic", "anthropic/claude-opus-5": "", "deepseek-flash": "deepseek", "scripted": "", "": "",
+	} {
+		if got := MakerOf(model); got != want {
+			t.Errorf("%s: %q, want %q", model, got, want)
+		}
+	}
+}
