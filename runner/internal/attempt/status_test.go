@@ -93,12 +93,12 @@ func TestTheTerminationSaysWhetherTheRunnerGaveUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newTestPod(t)
-			a := newAttempt(p.environment)
+			a := newAttempt(p.Environment)
 			a.writeTermination(task.Result{Committed: true, Reason: tc.out.Reason}, tc.out)
 			if diff := cmp.Diff(tc.want, p.termination(t).GaveUp); diff != "" {
 				t.Errorf("gaveUp -want +got:\n%s", diff)
 			}
-			if data, _ := os.ReadFile(p.last); tc.want == nil && strings.Contains(string(data), "gaveUp") {
+			if data, _ := os.ReadFile(p.terminationLog); tc.want == nil && strings.Contains(string(data), "gaveUp") {
 				t.Errorf("the message is %s", data)
 			}
 		})
