@@ -2,7 +2,7 @@ package main
 
 import "github.com/deckhand-dev/deckhand/runner"
 
-// options are what this runner has beside what every runner has: in the image, and on your
+// options returns what this runner has beside what every runner has: in the image, and on your
 // machine.
 func options() []runner.Option {
 	return []runner.Option{

@@ -25,7 +25,7 @@ func (f fault) String() string {
 	return fmt.Sprintf("%s %s: %s -> %s IN %s", f.file, f.function, oneLine(f.old), oneLine(f.new), f.line)
 }
 
-// undone is the fault that changes nothing.
+// undone returns the fault that changes nothing.
 func (f fault) undone() fault {
 	f.new = f.old
 	return f
@@ -127,7 +127,7 @@ func (c *collector) add(begin, end token.Pos, replacement string) {
 	})
 }
 
-// lineAt is the line of an offset, without the white space around it.
+// lineAt returns the line of an offset, without the white space around it.
 func lineAt(text string, offset int) string {
 	begin := strings.LastIndexByte(text[:offset], '\n') + 1
 	line, _, _ := strings.Cut(text[begin:], "\n")

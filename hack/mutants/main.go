@@ -145,7 +145,7 @@ func (r *result) String() string {
 		r.dir, r.noticed, r.timedOut, len(r.survivors), r.equivalent)
 }
 
-// failure is why a package is not good enough; nil: it is.
+// failure returns why a package is not good enough; nil: it is.
 func (r *result) failure() error {
 	all := r.noticed + len(r.survivors)
 	switch {

@@ -115,7 +115,7 @@ var sections = []section{
 	{"parts", "\n## The runner as a program\n", "bench"},
 }
 
-// render is the page, and the renderer that knows the bars that are not held.
+// render returns the page, and the renderer that knows the bars that are not held.
 func render(old string, measured map[string]string) (page string, r *renderer, err error) {
 	r = &renderer{}
 	values := map[string]any{}
@@ -135,7 +135,7 @@ func render(old string, measured map[string]string) (page string, r *renderer, e
 	return b.String(), r, err
 }
 
-// kept is what a page says of a section, with its head and without the next one's.
+// kept returns what a page says of a section, with its head and without the next one's.
 func (s section) kept(page string) string {
 	_, rest, found := strings.Cut(page, s.head)
 	if !found {

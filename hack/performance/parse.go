@@ -68,7 +68,7 @@ func (m *measurements) add(pkg string, fields []string) {
 	}
 }
 
-// median is the middle of what was measured; false when nothing was.
+// median returns the middle of what was measured; false when nothing was.
 func (m *measurements) median(of metric) (float64, bool) {
 	all := slices.Sorted(slices.Values(m.values[of]))
 	if len(all) == 0 {

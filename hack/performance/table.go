@@ -13,7 +13,7 @@ type renderer struct {
 	failed []string // those of missed that must be held
 }
 
-// failure is the error of the bars that must be held and are not.
+// failure returns the error of the bars that must be held and are not.
 func (r *renderer) failure() error {
 	if len(r.failed) == 0 {
 		return nil
@@ -25,7 +25,7 @@ func (r *renderer) failure() error {
 // names above them.
 var whole = []string{"cluster", "failover", "scale"}
 
-// table is one of the tables, in Markdown.
+// table returns one of the tables, in Markdown.
 func (r *renderer) table(name string, from *measurements) (string, error) {
 	rows, alone := tables[name], !slices.Contains(whole, name)
 	columns := []string{"what", "figure"}
@@ -54,7 +54,7 @@ func (r *renderer) table(name string, from *measurements) (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
-// size is how many were measured, as 1,000.
+// size returns how many were measured, as 1,000.
 func size(from *measurements, bench, unit string) (string, error) {
 	n, err := from.of(metric{"test/bench", bench, unit})
 	if err != nil {
@@ -69,7 +69,7 @@ func size(from *measurements, bench, unit string) (string, error) {
 
 func line(cells []string) string { return "| " + strings.Join(cells, " | ") + " |" }
 
-// held is the bar of a row, and whether the figure is on its right side.
+// held returns the bar of a row, and whether the figure is on its right side.
 func (r *renderer) held(w row, value float64, figure string) string {
 	unit := w.as
 	if w.ratio() {
@@ -87,7 +87,7 @@ func (r *renderer) held(w row, value float64, figure string) string {
 	return format + ", **not held**"
 }
 
-// figure is the value of a row, and all of it in words.
+// figure returns the value of a row, and all of it in words.
 func (w row) figure(m *measurements) (value float64, text string, err error) {
 	if value, err = m.of(w.of); err != nil {
 		return 0, "", err
@@ -115,7 +115,7 @@ func (w row) isCount() bool { return (w.as == "" || w.as == "%") && !w.ratio() }
 
 func (w row) ratio() bool { return w.over != metric{} }
 
-// of is the median of what was measured.
+// of returns the median of what was measured.
 func (m *measurements) of(of metric) (float64, error) {
 	value, ok := m.median(of)
 	if !ok {

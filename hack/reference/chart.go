@@ -58,7 +58,7 @@ func row(b *strings.Builder, path, comment string, value *yaml.Node) error {
 	return nil
 }
 
-// commentOf is the comment directly above a key, without those that a blank line divides from it.
+// commentOf returns the comment directly above a key, without those that a blank line divides from it.
 func commentOf(key *yaml.Node) string {
 	paragraphs := strings.Split(key.HeadComment, "\n\n")
 	var words []string

@@ -12,7 +12,7 @@ const (
 	end   = "<!-- end of rows -->\n"
 )
 
-// render is the page with its tables written anew.
+// render returns the page with its tables written anew.
 func render(old string, rows []resolved, results map[string]string) (string, error) {
 	for _, name := range tablesOf(rows) {
 		before, rest, found := strings.Cut(old, fmt.Sprintf(begin, name))
@@ -46,12 +46,12 @@ func lines(table string, rows []resolved, results map[string]string) string {
 	return b.String()
 }
 
-// cells are a row without its result.
+// cells returns a row without its result.
 func (r row) cells() string {
 	return fmt.Sprintf("| %s | %s | %s | %s | %s |", r.ID, r.Fault, r.Injection, r.Outcome, r.names())
 }
 
-// names are the names of a row's tests as the page shows them.
+// names returns the names of a row's tests as the page shows them.
 func (r row) names() string {
 	var out []string
 	for _, t := range r.Tests {
@@ -60,7 +60,7 @@ func (r row) names() string {
 	return strings.Join(out, ", ")
 }
 
-// kept are the results that a page shows, of rows whose tests are the same.
+// kept returns the results that a page shows, of rows whose tests are the same.
 func kept(page string, rows []resolved) map[string]string {
 	shown := map[[2]string]string{}
 	for line := range strings.Lines(page) {

@@ -61,7 +61,7 @@ func read(name string, into map[key]string) error {
 	return lines.Err()
 }
 
-// merged is the result of a test that ran twice: it failed once, or one of them played it whole.
+// merged returns the result of a test that ran twice: it failed once, or one of them played it whole.
 func merged(a, b string) string {
 	for _, result := range []string{failed, passed} {
 		if a == result || b == result {
@@ -71,7 +71,7 @@ func merged(a, b string) string {
 	return b
 }
 
-// resultsOf are the results of the rows, by id.
+// resultsOf returns the results of the rows, by id.
 func resultsOf(rows []resolved, ran map[key]string) map[string]string {
 	out := map[string]string{}
 	for _, r := range rows {
@@ -80,7 +80,7 @@ func resultsOf(rows []resolved, ran map[key]string) map[string]string {
 	return out
 }
 
-// resultOf is a row's result: it passed when each of its tests ran and passed.
+// resultOf returns a row's result: it passed when each of its tests ran and passed.
 func resultOf(r resolved, ran map[key]string) string {
 	if len(r.targets) == 0 {
 		return noTest

@@ -89,7 +89,7 @@ func resolve(tables []table, tests sources) ([]resolved, error) {
 
 const e2e = "test/e2e"
 
-// packagesOf are the packages of the rows, as arguments of go test. Those that
+// packagesOf returns the packages of the rows, as arguments of go test. Those that
 // need a cluster or are of another module are left out.
 func packagesOf(rows []resolved) []string {
 	var out []string

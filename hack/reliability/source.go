@@ -110,7 +110,7 @@ func (s sources) named(only, name, sub string) []target {
 	return out
 }
 
-// mentions says whether the tests of a package hold the name of a subtest.
+// mentions reports whether the tests of a package hold the name of a subtest.
 // Whether it runs is shown by the record.
 func (s sources) mentions(dir, sub string) bool {
 	for part := range strings.SplitSeq(sub, "/") {

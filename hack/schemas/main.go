@@ -166,7 +166,7 @@ func closeObject(s schema) {
 	}
 }
 
-// fileOf is where kubeconform looks: deployment-apps-v1.json, service-v1.json.
+// fileOf returns where kubeconform looks: deployment-apps-v1.json, service-v1.json.
 func fileOf(out string, k kind) string {
 	name := k.Kind
 	if group, _, _ := strings.Cut(k.Group, "."); group != "" {

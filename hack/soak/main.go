@@ -118,7 +118,7 @@ type invariantRow struct {
 	Result string
 }
 
-// render is the page.
+// render returns the page.
 func render(where string, tallies []soak.Tally) (string, error) {
 	p := page{Where: where, Seed: tallies[0].Seed, Total: layerRow{Name: "all"}}
 	violated := map[soak.Invariant]int{}
@@ -165,7 +165,7 @@ func rows(layer string, counts map[string]int) []countRow {
 	return list
 }
 
-// rate is how many of the kills led to a violation. Without one, the true rate is below 3/N
+// rate returns how many of the kills led to a violation. Without one, the true rate is below 3/N
 // with a confidence of 95 %.
 func rate(violations, kills int) string {
 	if violations > 0 || kills == 0 {

@@ -7,7 +7,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 )
 
-// settlements is how often the operator settled each Run, by name: the occurrences of
+// settlements returns how often the operator settled each Run, by name: the occurrences of
 // its events with the action Settle. All events are of one namespace.
 func settlements(events []eventsv1.Event) map[string]int {
 	counts := map[string]int{}

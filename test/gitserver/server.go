@@ -23,7 +23,7 @@ type authorizer struct {
 	password string
 }
 
-// opens says whether a request has the right user and password.
+// opens reports whether a request has the right user and password.
 func (a authorizer) opens(r *http.Request) bool {
 	user, password, _ := r.BasicAuth()
 	right := subtle.ConstantTimeCompare([]byte(user), []byte(a.user)) & subtle.ConstantTimeCompare([]byte(password), []byte(a.password))
@@ -91,7 +91,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	s.record.pushed(name, before, s.refs(context.WithoutCancel(r.Context()), name)) // also when the client went away
 }
 
-// refs are the references of a repository. One that is not there has none.
+// refs returns the references of a repository. One that is not there has none.
 func (s *server) refs(ctx context.Context, name string) map[string]string {
 	refs := map[string]string{}
 	out, err := git(ctx, filepath.Join(s.root, filepath.Base(name)), "for-each-ref", "--format=%(refname) %(objectname)")

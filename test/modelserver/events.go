@@ -34,7 +34,7 @@ var stops = map[string]string{"stop": "end_turn", "tool_calls": "tool_use", "len
 // signature stands for what a provider signs its thinking with.
 const signature = "c2NyaXB0ZWQ="
 
-// events are the answer as a stream of Messages has it.
+// events returns the answer as a stream of Messages has it.
 func (c completion) events(model string) []map[string]any {
 	textResult := c.Choices[0]
 	list := []map[string]any{{"type": "message_start", "message": map[string]any{

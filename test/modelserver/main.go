@@ -115,7 +115,7 @@ func load(scriptPath, pagesPath string) (http.Handler, error) {
 	return newHandler(chat, newMCP(script.Key), pages), nil
 }
 
-// source is a file, or without one a variable of the environment.
+// source returns a file, or without one a variable of the environment.
 func source(path, variable string) ([]byte, error) {
 	if path == "" {
 		return []byte(os.Getenv(variable)), nil

@@ -10,7 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// newMCP is an MCP server over HTTP: the berths of a harbor. Who does not show
+// newMCP returns an MCP server over HTTP: the berths of a harbor. Who does not show
 // the key as a bearer token is refused; an empty key refuses nobody.
 func newMCP(key string) http.Handler {
 	server := newHarborServer()
@@ -29,7 +29,7 @@ type bookIn struct {
 	Ship  string `json:"ship" jsonschema:"the name of the ship"`
 }
 
-// newHarborServer is a server with tools that read and write, one that agents had better
+// newHarborServer returns a server with tools that read and write, one that agents had better
 // not have, and a resource.
 func newHarborServer() *mcp.Server {
 	var mu sync.Mutex

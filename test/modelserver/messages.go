@@ -105,7 +105,7 @@ type block struct {
 	Content json.RawMessage `json:"content"`
 }
 
-// blocks are the parts of what may be a mere string.
+// blocks returns the parts of what may be a mere string.
 func blocks(raw json.RawMessage) []block {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -116,7 +116,7 @@ func blocks(raw json.RawMessage) []block {
 	return list
 }
 
-// text is what blocks say.
+// text returns what blocks say.
 func text(list []block) string {
 	var all strings.Builder
 	for _, b := range list {
@@ -127,7 +127,7 @@ func text(list []block) string {
 	return all.String()
 }
 
-// chat is the same request in the words of chat completions.
+// chat returns the same request in the words of chat completions.
 func (m message) chat() map[string]any {
 	var list []map[string]any
 	if system := text(blocks(m.System)); system != "" {

@@ -29,7 +29,7 @@ func Tolerations() []corev1.Toleration {
 	return []corev1.Toleration{{Key: label, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}
 }
 
-// capacity is more than a test uses up.
+// capacity returns more than a test uses up.
 func capacity() corev1.ResourceList {
 	return corev1.ResourceList{
 		corev1.ResourcePods:             resource.MustParse("20000"),

@@ -74,7 +74,7 @@ func (p *pod) work(ctx context.Context) {
 	p.patch(ctx, p.ended(p.run(ctx)))
 }
 
-// isGone says whether a request failed because the pod is gone, or another has its
+// isGone reports whether a request failed because the pod is gone, or another has its
 // name.
 func isGone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }
 
@@ -114,7 +114,7 @@ func (p *pod) run(ctx context.Context) exit {
 	return exit{}
 }
 
-// wait says whether d passed before ctx ended.
+// wait reports whether d passed before ctx ended.
 func wait(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -158,7 +158,7 @@ func (p *pod) ended(e exit) corev1.PodStatus {
 	return status
 }
 
-// status is what running and ended pods have.
+// status returns what running and ended pods have.
 func (p *pod) status(phase corev1.PodPhase, ready corev1.ConditionStatus) corev1.PodStatus {
 	status := corev1.PodStatus{Phase: phase, StartTime: &p.started, PodIP: p.address, PodIPs: []corev1.PodIP{{IP: p.address}}}
 	for kind, is := range map[corev1.PodConditionType]corev1.ConditionStatus{

@@ -54,7 +54,7 @@ func (p *pod) runner(ctx context.Context) exit {
 	return p.exit(ctx, progress, err)
 }
 
-// finished is the last report of a runner.
+// finished returns the last report of a runner.
 func finished(p task.Progress, took time.Duration) task.Progress {
 	cost := int64(1200)
 	p.Counts = task.Counts{Steps: 2, ModelCalls: 2, ToolCalls: 1}
@@ -68,7 +68,7 @@ func finished(p task.Progress, took time.Duration) task.Progress {
 	return p
 }
 
-// exit is how the runner's process ends, and its termination message. To be fenced
+// exit returns how the runner's process ends, and its termination message. To be fenced
 // is no failure: a runner that was replaced ends like that.
 func (p *pod) exit(ctx context.Context, last task.Progress, err error) exit {
 	end, fenced := errors.AsType[*task.EndError](err)

@@ -46,7 +46,7 @@ type Node struct {
 	pods map[types.UID]*pod
 }
 
-// New is a node at an API server. cfg must be allowed to impersonate.
+// New returns a node at an API server. cfg must be allowed to impersonate.
 func New(cfg *rest.Config, o Options) (*Node, error) {
 	if o.Work == nil {
 		o.Work = func(*corev1.Pod) time.Duration { return 0 }
@@ -157,7 +157,7 @@ func (n *Node) forget(o any) {
 	}
 }
 
-// address is one of 198.18.0.0/15, the block for benchmarks of networks.
+// address returns one of 198.18.0.0/15, the block for benchmarks of networks.
 func (n *Node) address() string {
 	i := n.addresses.Add(1)
 	return fmt.Sprintf("198.%d.%d.%d", 18+i>>16&1, i>>8&0xff, i&0xff)

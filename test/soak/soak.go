@@ -43,7 +43,7 @@ type Violation struct {
 	Text      string    `json:"text"`
 }
 
-// Total is how much was killed.
+// Total returns how much was killed.
 func (t Tally) Total() int {
 	total := 0
 	for _, n := range t.Kills {
@@ -96,7 +96,7 @@ func number[N int | uint64](t *testing.T, name string, otherwise N) N {
 	return n
 }
 
-// Next is the number of the next Run and its dice; false: enough was killed.
+// Next returns the number of the next Run and its dice; false: enough was killed.
 func (s *Soak) Next() (run int, dice *rand.Rand, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +138,7 @@ func (s *Soak) add(change func(*Tally)) {
 	change(&s.tally)
 }
 
-// Tally is what was counted so far.
+// Tally returns what was counted so far.
 func (s *Soak) Tally() Tally {
 	s.mu.Lock()
 	defer s.mu.Unlock()

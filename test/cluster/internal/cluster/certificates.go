@@ -11,7 +11,7 @@ type authority struct{ Site }
 
 func (s Site) authority() authority { return authority{s} }
 
-// identities are the certificates, by file name. A kubelet must be who its
+// identities returns the certificates, by file name. A kubelet must be who its
 // node is, or NodeRestriction refuses it.
 func (s authority) identities() map[string]pki.Subject {
 	all := map[string]pki.Subject{

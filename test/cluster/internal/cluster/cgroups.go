@@ -20,7 +20,7 @@ type host struct{ Site }
 
 func (s Site) host() host { return host{s} }
 
-// cgroups are the folders of the nodes' own cgroups, one of each node in each hierarchy.
+// cgroups returns the folders of the nodes' own cgroups, one of each node in each hierarchy.
 // Only pods live there: the components stay where they were started.
 func (s host) cgroups() ([]string, error) {
 	mounts, err := readMounts()

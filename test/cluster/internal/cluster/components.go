@@ -40,7 +40,7 @@ func (s components) onNodes(of func(node) component) []component {
 	return all
 }
 
-// control is a component of the control plane, which runs on the first node.
+// control returns a component of the control plane, which runs on the first node.
 func (s components) control(c component) component {
 	c.inside = s.nodes()[0].namespace()
 	return c

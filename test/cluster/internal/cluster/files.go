@@ -168,7 +168,7 @@ func (s folder) kubeconfig(path, who, api string) error {
 	return write(path, data, 0o600)
 }
 
-// values are what the templates of a node may name.
+// values returns what the templates of a node may name.
 func (n node) values() map[string]string {
 	return map[string]string{
 		"Dir": n.Dir, "Name": n.name(), "Suffix": n.suffix, "NodeIP": n.ip, "DNS": nodeIP,

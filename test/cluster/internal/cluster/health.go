@@ -66,7 +66,7 @@ func (s probes) nodeListed(ctx context.Context) error {
 	return err
 }
 
-// classListed is what the provisioner of volumes makes before it works.
+// classListed returns what the provisioner of volumes makes before it works.
 func (s probes) classListed(ctx context.Context) error {
 	_, err := s.get(ctx, "/apis/storage.k8s.io/v1/storageclasses/"+volumes.Class)
 	return err

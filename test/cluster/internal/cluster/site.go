@@ -71,10 +71,10 @@ func (s Site) Path(names ...string) string {
 	return filepath.Join(append([]string{s.Dir}, names...)...)
 }
 
-// Kubeconfig is the administrator's, good on the host and inside the namespace.
+// Kubeconfig returns the administrator's, good on the host and inside the namespace.
 func (s Site) Kubeconfig() string { return s.Path("kubeconfig") }
 
-// Kubectl is a link to the kubectl of the cluster's own version.
+// Kubectl returns a link to the kubectl of the cluster's own version.
 func (s Site) Kubectl() string { return s.Path("bin", "kubectl") }
 
 func (s Site) api() string                { return fmt.Sprintf("127.0.0.1:%d", s.Port) }

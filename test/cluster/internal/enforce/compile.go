@@ -76,7 +76,7 @@ func chain(name string, rules []string) string {
 	return fmt.Sprintf("\tchain %s {\n\t\t%s\n\t}\n", name, strings.Join(rules, "\n\t\t"))
 }
 
-// chainName is the name of the chain of a pod for one direction.
+// chainName returns the name of the chain of a pod for one direction.
 func chainName(d direction, address string) string {
 	return strings.ToLower(string(d.kind)) + "-" + address
 }

@@ -48,7 +48,7 @@ func (s State) modeOf(namespace string) Mode {
 	return s.Default
 }
 
-// modeOf is the mode of a namespace. A label that is not a mode is ignored.
+// modeOf returns the mode of a namespace. A label that is not a mode is ignored.
 func modeOf(n *corev1.Namespace, otherwise Mode) Mode {
 	if text, has := n.Labels[Label]; has {
 		if m, err := ParseMode(text); err == nil {

@@ -181,7 +181,7 @@ func (e *enforcer) state() (s State, err error) {
 	return s, err
 }
 
-// left is how long a pod is still open. Its time begins when all its containers have started,
+// left returns how long a pod is still open. Its time begins when all its containers have started,
 // so that those that wait for init containers meet it too.
 func (e *enforcer) left(p *corev1.Pod) time.Duration {
 	if p.Status.Phase != corev1.PodRunning {

@@ -118,7 +118,7 @@ func (s Spec) layers(mediaType types.MediaType) ([]v1.Layer, error) {
 	return append(layers, top), nil
 }
 
-// files is the layer as a tar: folders before what they hold, no times.
+// files returns the layer as a tar: folders before what they hold, no times.
 func files(binaries []Binary) ([]byte, error) {
 	var buf bytes.Buffer
 	l := &layer{w: tar.NewWriter(&buf), made: map[string]bool{".": true}}

@@ -61,13 +61,13 @@ func hashOf(h hash.Hash) v1.Hash {
 	return v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(h.Sum(nil))}
 }
 
-// Digest is the sum of the file.
+// Digest returns the sum of the file.
 func (l Layer) Digest() (v1.Hash, error) { return l.Sum, nil }
 
-// DiffID is the sum of the tar.
+// DiffID returns the sum of the tar.
 func (l Layer) DiffID() (v1.Hash, error) { return l.RawSum, nil }
 
-// Size is the length of the file.
+// Size returns the length of the file.
 func (l Layer) Size() (int64, error) { return l.Length, nil }
 
 // MediaType says that it is a gzipped tar.

@@ -20,10 +20,10 @@ const folder = "/run/netns"
 // A Namespace is a network namespace by its name, as `ip netns` knows it.
 type Namespace string
 
-// Path is the file that stands for the namespace.
+// Path returns the file that stands for the namespace.
 func (n Namespace) Path() string { return filepath.Join(folder, string(n)) }
 
-// Exists says whether the namespace is there. A file left by an earlier boot
+// Exists reports whether the namespace is there. A file left by an earlier boot
 // is not a namespace: it lies on the disk's file system, not on the kernel's.
 func (n Namespace) Exists() bool {
 	var fs unix.Statfs_t

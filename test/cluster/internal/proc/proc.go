@@ -53,7 +53,7 @@ func parseStat(stat string) (state string, started uint64, err error) {
 	return fields[0], started, err
 }
 
-// Alive says whether exactly this process still runs.
+// Alive reports whether exactly this process still runs.
 func (i Identity) Alive() bool {
 	now, err := Of(i.PID)
 	return err == nil && now == i

@@ -29,7 +29,7 @@ const (
 	group = "agent:x:65532:\n"
 )
 
-// debian is the layer below all others.
+// debian returns the layer below all others.
 func debian(suite, mirror string, say func(string)) layer {
 	return layer{
 		name:   "debian",
@@ -85,7 +85,7 @@ func extend(root *os.Root, file, line string) error {
 	return nil
 }
 
-// release is the Debian that this machine has, so that its programs run in
+// release returns the Debian that this machine has, so that its programs run in
 // images too; the stable one of 2023 where the machine has another system.
 func release(osRelease string) string {
 	values := map[string]string{}
@@ -121,7 +121,7 @@ func (p *progress) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// known says whether a verb is one of the long ones that were not printed yet.
+// known reports whether a verb is one of the long ones that were not printed yet.
 func (p *progress) known(verb string) bool {
 	return strings.Contains("Retrieving Extracting Unpacking Configuring ", verb+" ") && !strings.Contains(p.printed, verb+" ")
 }

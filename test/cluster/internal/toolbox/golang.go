@@ -40,7 +40,7 @@ var warm string
 //go:embed go.sh
 var front []byte
 
-// golang is the layer of this machine's Go.
+// golang returns the layer of this machine's Go.
 func golang(version, from string) layer {
 	return layer{
 		name:   "go",

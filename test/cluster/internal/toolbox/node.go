@@ -12,7 +12,7 @@ import (
 // modules is where Node.js packages are in the image.
 const modules = "/opt/mcp"
 
-// node is the layer of this machine's Node.js and of packages that npm installed
+// node returns the layer of this machine's Node.js and of packages that npm installed
 // in a folder.
 func node(ctx context.Context, installed string) (layer, error) {
 	program, err := output(exec.CommandContext(ctx, "node", "--print", "process.execPath"))

@@ -66,7 +66,7 @@ func Images(ctx context.Context, o Options) ([]image.Spec, error) {
 	}), nil
 }
 
-// installed says whether npm was there to install something in a folder.
+// installed reports whether npm was there to install something in a folder.
 func installed(folder string) bool {
 	_, err := os.Stat(filepath.Join(folder, "node_modules"))
 	return folder != "" && err == nil

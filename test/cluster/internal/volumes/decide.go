@@ -25,7 +25,7 @@ const (
 	defaultClass  = "storageclass.kubernetes.io/is-default-class"
 )
 
-// class is the StorageClass that brings claims here.
+// class returns the StorageClass that brings claims here.
 func class() *storagev1.StorageClass {
 	reclaim, binding := corev1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingWaitForFirstConsumer
 	return &storagev1.StorageClass{
@@ -59,7 +59,7 @@ func (s site) decide(claims []*corev1.PersistentVolumeClaim, volumes []*corev1.P
 	return p
 }
 
-// wanted says whether a claim waits for us: its pod is to run on one of our nodes, and it has
+// wanted reports whether a claim waits for us: its pod is to run on one of our nodes, and it has
 // no volume yet.
 func (s site) wanted(c *corev1.PersistentVolumeClaim) bool {
 	block := c.Spec.VolumeMode != nil && *c.Spec.VolumeMode == corev1.PersistentVolumeBlock
@@ -68,7 +68,7 @@ func (s site) wanted(c *corev1.PersistentVolumeClaim) bool {
 		c.Spec.Selector == nil && c.DeletionTimestamp == nil && !block
 }
 
-// unwanted says whether a volume is ours and its claim is gone.
+// unwanted reports whether a volume is ours and its claim is gone.
 func unwanted(v *corev1.PersistentVolume) bool {
 	return v.Annotations[provisionedBy] == provisioner && v.DeletionTimestamp == nil &&
 		v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete &&
@@ -79,7 +79,7 @@ func unwanted(v *corev1.PersistentVolume) bool {
 // name has another uid.
 func nameFor(c *corev1.PersistentVolumeClaim) string { return "pvc-" + string(c.UID) }
 
-// volume is what a claim gets. It names the claim, so that no other is bound to
+// volume returns what a claim gets. It names the claim, so that no other is bound to
 // it, and the node, so that its pods are scheduled nowhere else.
 func (s site) volume(c *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	name := nameFor(c)
