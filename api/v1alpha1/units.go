@@ -17,7 +17,7 @@ import (
 // +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,6}([.][0-9]{1,6})?USD$')",messageExpression="'must be an amount in US dollars' + (self.matches('^[0-9]+([.][0-9]+)?USD$') ? ' of at most 999999.999999USD, in steps of 0.000001USD' : ': write ' + (self.matches('^[0-9]{1,6}([.][0-9]{1,6})?$') ? self + 'USD' : '1.50USD'))"
 type Money string
 
-// MicroUSD is the amount in millionths of a US dollar.
+// MicroUSD returns the amount in millionths of a US dollar.
 func (m Money) MicroUSD() (int64, error) {
 	digits, found := strings.CutSuffix(string(m), "USD")
 	whole, fraction, _ := strings.Cut(digits, ".")
@@ -40,7 +40,7 @@ func (m Money) MicroUSD() (int64, error) {
 // +kubebuilder:validation:Pattern="^[1-9][0-9]{0,11}(k|M|G)?$"
 type Tokens string
 
-// Count is the number of tokens.
+// Count returns the number of tokens.
 func (t Tokens) Count() (int64, error) {
 	digits, factor := string(t), int64(1)
 	for suffix, f := range map[string]int64{"k": 1e3, "M": 1e6, "G": 1e9} {
@@ -90,7 +90,7 @@ func (t Tokens) MarshalJSON() ([]byte, error) {
 // +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,7}(h|m|s))+$') && duration(self) <= duration('720h')",messageExpression="'must be a duration of at most 720h: write ' + (self.matches('^[1-9][0-9]{0,6}$') ? self + 's, or 10m for ten minutes' : '48h, 1h30m or 90s')"
 type Duration string
 
-// Value is the duration.
+// Value returns the duration.
 func (d Duration) Value() (time.Duration, error) {
 	v, err := time.ParseDuration(string(d))
 	if err != nil {

@@ -102,7 +102,7 @@ func (a *asker) askLater(key string, err error) {
 	f.failures++
 }
 
-// isDue is whether the user is asked about a request now.
+// isDue reports whether the user is asked about a request now.
 func (a *asker) isDue(ctx context.Context, run *v1alpha1.Run, key string) bool {
 	if !a.noticed[key] {
 		a.noticed[key] = true
@@ -228,7 +228,7 @@ func showCommands(out io.Writer, run *v1alpha1.Run, r *v1alpha1.PendingRequest) 
 	}
 }
 
-// commandFor is the command that decides a request.
+// commandFor returns the command that decides a request.
 func commandFor(run *v1alpha1.Run, r *v1alpha1.PendingRequest) string {
 	switch r.Kind {
 	case requests.KindQuestion:
@@ -258,7 +258,7 @@ func valueHint(schema string) string {
 	return "JSON"
 }
 
-// grantExample is the flag that raises the limit of a request, with an example of a value.
+// grantExample returns the flag that raises the limit of a request, with an example of a value.
 func grantExample(request string) string {
 	limit, example := decisions.Grantable(request)
 	return "--" + limit + " " + example

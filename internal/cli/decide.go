@@ -146,7 +146,7 @@ func (f decider) takeValue(d *decision, r *v1alpha1.PendingRequest) error {
 	return d.checkValue(r)
 }
 
-// withoutForm is a request without the schema of a value that the user is asked for field by field.
+// withoutForm returns a request without the schema of a value that the user is asked for field by field.
 func withoutForm(r *v1alpha1.PendingRequest) *v1alpha1.PendingRequest {
 	if _, isForm := requests.FormOf(r.Schema); !isForm {
 		return r

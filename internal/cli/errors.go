@@ -58,7 +58,7 @@ func configError(err error) error {
 	return fmt.Errorf("reading the kubeconfig: %w. See what it has with: kubectl config get-contexts", err)
 }
 
-// isUnreachable is whether a request did not reach the API server.
+// isUnreachable reports whether a request did not reach the API server.
 func isUnreachable(err error) bool {
 	var request *url.Error
 	var network net.Error
@@ -109,7 +109,7 @@ func roleFor(refused string) string {
 	return "deckhand-viewer"
 }
 
-// isNotInstalled is whether the API server does not know the kind, and not only the object.
+// isNotInstalled reports whether the API server does not know the kind, and not only the object.
 func isNotInstalled(err error) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {

@@ -181,7 +181,7 @@ func (w *follower) reader(ctx context.Context, run treeRun) *logReader {
 	return r
 }
 
-// isRead is whether all conversations are printed, and no more follow.
+// isRead reports whether all conversations are printed, and no more follow.
 func (w *follower) isRead(tree []treeRun) bool {
 	for _, run := range tree {
 		if !w.started[run.UID] && run.Spec.Workflow == "" {
@@ -213,7 +213,7 @@ func (w *follower) idle(ctx context.Context) error {
 	}
 }
 
-// continues is whether a Run is watched although a request failed.
+// continues reports whether a Run is watched although a request failed.
 func (w *follower) continues(ctx context.Context, name string, err error) bool {
 	if !w.o.follow || ctx.Err() != nil || !isUnreachable(err) && !isServerError(err) {
 		return false
@@ -230,7 +230,7 @@ func (w *follower) cause(ctx context.Context, run *v1alpha1.Run, err error) erro
 	return whileWatched(run, err)
 }
 
-// whileWatched is the error of a Run that was deleted while it was watched.
+// whileWatched returns the error of a Run that was deleted while it was watched.
 func whileWatched(run *v1alpha1.Run, err error) error {
 	if run != nil && apierrors.IsNotFound(err) {
 		return fmt.Errorf("run %s was deleted while it was watched. List Runs with: kubectl deckhand list -n %s", run.Name, run.Namespace)
@@ -238,7 +238,7 @@ func whileWatched(run *v1alpha1.Run, err error) error {
 	return err
 }
 
-// errReplaced is the error of a Run that was deleted while it was watched, and whose name another
+// errReplaced returns the error of a Run that was deleted while it was watched, and whose name another
 // Run has now.
 func errReplaced(run *v1alpha1.Run) error {
 	return fmt.Errorf("run %s was deleted while it was watched, and another Run has its name now. To watch that: %s", run.Name, requests.Command("logs -f", run))

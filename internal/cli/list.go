@@ -250,7 +250,7 @@ func progressOf(run *v1alpha1.Run) *v1alpha1.RunProgress {
 	return run.Status.Progress
 }
 
-// target is the Agent, or workflow/NAME.
+// target returns the Agent, or workflow/NAME.
 func target(run *v1alpha1.Run) string {
 	if run.Spec.Workflow != "" {
 		return "workflow/" + run.Spec.Workflow
@@ -258,7 +258,7 @@ func target(run *v1alpha1.Run) string {
 	return run.Spec.Agent
 }
 
-// reason is the current activity of the Run, or how it ended.
+// reason returns the current activity of the Run, or how it ended.
 func reason(run *v1alpha1.Run) string {
 	succeeded := meta.FindStatusCondition(run.Status.Conditions, v1alpha1.ConditionSucceeded)
 	if succeeded == nil {

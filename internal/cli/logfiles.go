@@ -207,7 +207,7 @@ func whyNotLogged(f events.LeftOutFile) string {
 	return f.Reason
 }
 
-// names are the names of the files in the log, for an error.
+// names returns the names of the files in the log, for an error.
 func (l *loggedFiles) names() string {
 	const most = 20
 	var names []string

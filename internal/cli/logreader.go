@@ -149,7 +149,7 @@ func (r *logReader) sayWithoutPod(run *v1alpha1.Run) {
 	r.sayWaiting("Waiting for a pod of Run " + run.Name + ": " + briefMessage(run))
 }
 
-// isNodeError is whether the API server did not reach the kubelet of a pod. The cluster node of an
+// isNodeError reports whether the API server did not reach the kubelet of a pod. The cluster node of an
 // earlier attempt may not come back.
 func isNodeError(err error) bool {
 	var status apierrors.APIStatus

@@ -30,7 +30,7 @@ type logsOptions struct {
 	pod filesPodOptions
 }
 
-// idle is how long a log that is followed has no new lines when its past has ended; 0: the end of the log
+// idle returns how long a log that is followed has no new lines when its past has ended; 0: the end of the log
 // ends it.
 func (o logsOptions) idle(interval time.Duration) time.Duration {
 	if !o.follow {

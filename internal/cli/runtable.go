@@ -32,7 +32,7 @@ type runRow struct {
 	columns map[string]int
 }
 
-// cell is the text in a column; "" if the CRD is older and does not have the column.
+// cell returns the text in a column; "" if the CRD is older and does not have the column.
 func (r runRow) cell(column string) string {
 	if i, ok := r.columns[column]; ok && i < len(r.Cells) && r.Cells[i] != nil {
 		return fmt.Sprint(r.Cells[i])
@@ -43,7 +43,7 @@ func (r runRow) cell(column string) string {
 // A tableReader requests one page of the Runs of a namespace, or of all if it is empty, as a table.
 type tableReader func(ctx context.Context, namespace string, options metav1.ListOptions) ([]byte, error)
 
-// rows are the Runs that the user selected.
+// rows returns the Runs that the user selected.
 func (l lister) rows(ctx context.Context) ([]runRow, error) {
 	read, err := l.tableReader()
 	if err != nil {

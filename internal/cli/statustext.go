@@ -50,7 +50,7 @@ func stepText(run *v1alpha1.Run, now time.Time) string {
 	return text
 }
 
-// elapsed is the time since then, in seconds. The clocks of cluster and user may differ.
+// elapsed returns the time since then, in seconds. The clocks of cluster and user may differ.
 func elapsed(then metav1.Time, now time.Time) string {
 	return terminal.Took(now.Add(-max(now.Sub(then.Time), 0)), now)
 }

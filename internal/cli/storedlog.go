@@ -24,7 +24,7 @@ import (
 // maxEvents bounds the events that are read of a volume. A runner keeps 8 MiB.
 const maxEvents = 64 << 20
 
-// isStored is whether the volume of a finished Run may have its events.
+// isStored reports whether the volume of a finished Run may have its events.
 func isStored(run *v1alpha1.Run) bool {
 	return isFinished(run) && run.Status.Attempt != nil && run.Status.Attempt.VolumeClaim != ""
 }

@@ -77,8 +77,8 @@ func branchOf(runs []treeRun) (branch, []treeRun) {
 	return b, rest
 }
 
-// nodeIndex is the position of a branch's node in the Workflow of a Run. Child Runs that an agent requested have none,
-// and stay in the order of their creation.
+// nodeIndex returns the position of a branch's node in the Workflow of a Run. Child Runs that an agent requested have
+// none, and stay in the order of their creation.
 func nodeIndex(run *v1alpha1.Run, b branch) int {
 	name := ""
 	if b.run != nil {
@@ -89,7 +89,7 @@ func nodeIndex(run *v1alpha1.Run, b branch) int {
 	return slices.IndexFunc(run.Status.Nodes, func(n v1alpha1.NodeStatus) bool { return n.Name == name })
 }
 
-// nodesWithoutRun are the nodes of a Workflow's Run that have no child Run: they wait, were
+// nodesWithoutRun returns the nodes of a Workflow's Run that have no child Run: they wait, were
 // skipped, need a Decision, or their Runs are deleted.
 func nodesWithoutRun(run *v1alpha1.Run, below []branch) []branch {
 	shown := map[string]bool{}
@@ -132,7 +132,7 @@ func (t treePrinter) print(b branch, first, rest string) {
 	}
 }
 
-// runTime is how long a Run has taken, waiting included.
+// runTime returns how long a Run has taken, waiting included.
 func (t treePrinter) runTime(run *v1alpha1.Run) string {
 	end := t.f.Now()
 	if run.Status.CompletionTime != nil {
@@ -173,7 +173,7 @@ func (b branch) toJSON(now time.Time) treeNode {
 	return t
 }
 
-// secondsOf is the time from begin to end, or to now; 0 if it has not begun.
+// secondsOf returns the time from begin to end, or to now; 0 if it has not begun.
 func secondsOf(begin, end *metav1.Time, now time.Time) int64 {
 	switch {
 	case begin == nil:

@@ -44,7 +44,7 @@ var instead = []struct {
 	{"login auth config", "The command line uses the kubeconfig of kubectl: see kubectl config get-contexts"},
 }
 
-// unknownCommand is the error of a command that does not exist.
+// unknownCommand returns the error of a command that does not exist.
 func unknownCommand(root *cobra.Command, word string) error {
 	lower := strings.ToLower(word)
 	for _, i := range instead {
@@ -58,7 +58,7 @@ func unknownCommand(root *cobra.Command, word string) error {
 	return exit.Usagef("there is no command %q. See: %s --help", word, root.CommandPath())
 }
 
-// commandNames are the names of commands that a word can be near to: every word of two letters is like
+// commandNames returns the names of commands that a word can be near to: every word of two letters is like
 // another.
 func commandNames(root *cobra.Command) []string {
 	const shortest = 3
@@ -73,7 +73,7 @@ func commandNames(root *cobra.Command) []string {
 	return names
 }
 
-// flagError is the error of a flag that cannot be parsed. A command that does not exist has no flags,
+// flagError returns the error of a flag that cannot be parsed. A command that does not exist has no flags,
 // so it is the cause of an unknown flag behind it.
 func flagError(c *cobra.Command, err error) error {
 	if words := c.Flags().Args(); !c.HasParent() && len(words) > 0 {

@@ -144,7 +144,7 @@ func (r *logReader) checkRequest(ctx context.Context, p events.Pending) string {
 	return ""
 }
 
-// notShownWhole is the error for approving a request that was not shown completely.
+// notShownWhole returns the error for approving a request that was not shown completely.
 func notShownWhole(run *v1alpha1.Run, r *v1alpha1.PendingRequest, cause error) error {
 	if errors.Is(cause, errForged) {
 		return fmt.Errorf("this request cannot be approved: %w. To refuse the call: %s. To end the Run: %s", cause, requests.Command("deny", run, r.ID), requests.Command("stop", run))

@@ -93,7 +93,7 @@ func requestsShowMessage(run *v1alpha1.Run) bool {
 	return asksUsers(reason(run)) && len(openRequests(run)) > 0
 }
 
-// asksUsers is whether a Run with a reason waits for a user.
+// asksUsers reports whether a Run with a reason waits for a user.
 func asksUsers(reason string) bool {
 	return reason == v1alpha1.ReasonAwaitingAnswer || reason == v1alpha1.ReasonAwaitingApproval
 }
@@ -139,7 +139,7 @@ func missingKey(ctx context.Context, c client.Client, namespace string, w *v1alp
 	return key
 }
 
-// attempts is how many attempts there were, and why there was more than one; empty: it is the Run of a
+// attempts returns how many attempts there were, and why there was more than one; empty: it is the Run of a
 // Workflow.
 func attempts(run *v1alpha1.Run) string {
 	status := run.Status
@@ -230,7 +230,7 @@ func (x explainer) printLoggedFiles(ctx context.Context, pods *podReader, run *v
 	}
 }
 
-// copyFiles is the command that copies all files of a Run.
+// copyFiles returns the command that copies all files of a Run.
 func copyFiles(run *v1alpha1.Run) string {
 	return requests.CommandAbout("cp", client.ObjectKey{Namespace: run.Namespace, Name: run.Name + ":."}, "DIRECTORY")
 }
@@ -252,7 +252,7 @@ func (x explainer) printPods(ctx context.Context, reader *podReader, run *v1alph
 	}
 }
 
-// podPhase is the phase of a pod. The runner of a Run that was stopped or that reached a limit works for
+// podPhase returns the phase of a pod. The runner of a Run that was stopped or that reached a limit works for
 // some seconds after the end of the Run.
 func podPhase(run *v1alpha1.Run, pod *corev1.Pod) string {
 	phase := string(pod.Status.Phase)
@@ -292,7 +292,7 @@ func (x explainer) printEvents(ctx context.Context, c client.Client, o client.Ob
 	_ = t.print()
 }
 
-// eventMessage is the message of an event. A request that is printed above is not repeated.
+// eventMessage returns the message of an event. A request that is printed above is not repeated.
 func eventMessage(o client.Object, e *corev1.Event) string {
 	text := decisions.TrimHint(e.Message)
 	if run, is := o.(*v1alpha1.Run); is && asksUsers(e.Reason) && requestsShowMessage(run) && !decisions.AsksMore(e.Message, message(run)) {
@@ -321,7 +321,7 @@ func isOfOtherGroup(e corev1.Event) bool {
 	return hasGroup && group != v1alpha1.GroupVersion.Group
 }
 
-// seen is when an event was seen last.
+// seen returns when an event was seen last.
 func seen(e corev1.Event) metav1.Time {
 	switch {
 	case e.Series != nil:

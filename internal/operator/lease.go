@@ -59,7 +59,7 @@ func (l *earlyLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord
 // separator ends the name of the pod or host in the identity of a holder. Names do not have it.
 const separator = "_"
 
-// leaderLock is the lock of the operator's lease; nil: the manager makes one.
+// leaderLock returns the lock of the operator's lease; nil: the manager makes one.
 func leaderLock(ctx context.Context, cfg *rest.Config, o Options, lease Lease) (resourcelock.Interface, error) {
 	if !o.LeaderElection || o.Namespace == "" {
 		return nil, nil //nolint:nilnil // nil has a meaning of its own

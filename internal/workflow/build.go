@@ -192,7 +192,7 @@ func (r *Revision) CheckCost(l *v1alpha1.Limits) *snapshot.NotReadyError {
 	return snapshot.CheckCost(l, models)
 }
 
-// missingPrices is the problem of a limit of cost without prices of a Model.
+// missingPrices returns the problem of a limit of cost without prices of a Model.
 func missingPrices(field, what string) *snapshot.NotReadyError {
 	return notReady(v1alpha1.ReasonPricesMissing, "%s needs to know what %s costs. Set spec.prices of that Model, or remove the limit", field, what)
 }

@@ -302,7 +302,7 @@ func canonical(data []byte) ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// tooLarge is the problem of a revision that is too large, with its largest nodes.
+// tooLarge returns the problem of a revision that is too large, with its largest nodes.
 func (r *Revision) tooLarge() *snapshot.NotReadyError {
 	nodes := slices.Concat(r.Spec.Nodes, r.Spec.Finally)
 	size := func(n v1alpha1.Node) int {
@@ -322,7 +322,7 @@ func (r *Revision) tooLarge() *snapshot.NotReadyError {
 		len(r.data)>>10, maxBytes>>10, strings.Join(most, ", "))}
 }
 
-// Name is the name of the ConfigMap that holds a revision.
+// Name returns the name of the ConfigMap that holds a revision.
 func Name(hash string) string { return snapshot.Name(hash) }
 
 // ConfigMaps returns the revision as objects in the order of their creation: required

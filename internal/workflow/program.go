@@ -202,7 +202,7 @@ func (p *Program) value(n *node, t *valueTemplate, v Values, more map[string]any
 	})
 }
 
-// tooLarge is the problem of an object that is too large, with its largest member.
+// tooLarge returns the problem of an object that is too large, with its largest member.
 func tooLarge(at location, object json.RawMessage, limit int) error {
 	var members map[string]json.RawMessage
 	_ = json.Unmarshal(object, &members) // it is an object

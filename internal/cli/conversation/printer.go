@@ -94,7 +94,7 @@ func (p *Printer) Write(log []byte) (int, error) {
 	return len(log), p.err
 }
 
-// LastTime is the time of the last event, from which a reconnect reads again.
+// LastTime returns the time of the last event, from which a reconnect reads again.
 func (p *Printer) LastTime() time.Time { return p.reader.LastTime() }
 
 // Reconnect forgets the beginning of a line that the end of a stream cut. The line comes

@@ -224,7 +224,7 @@ func booleanOf(text string) any {
 	return nil
 }
 
-// sameType is whether a value of a page has the JSON type of a value in a manifest.
+// sameType reports whether a value of a page has the JSON type of a value in a manifest.
 func sameType(value any, node *yamlnode.Node) bool {
 	switch value.(type) {
 	case map[string]any:

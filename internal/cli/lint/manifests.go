@@ -22,7 +22,7 @@ type Reader struct {
 	Verbose bool
 }
 
-// ErrorOf is the error of a report with errors; nil: it has none.
+// ErrorOf returns the error of a report with errors; nil: it has none.
 func ErrorOf(r *Report) error {
 	if r.Objects == 0 && len(r.Findings) == 0 {
 		return fmt.Errorf("no objects of %s were found: nothing was checked", v1alpha1.GroupVersion.Group) //nolint:err113 // for a user

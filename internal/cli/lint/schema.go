@@ -197,7 +197,7 @@ func (o *object) validateMetadata() field.ErrorList {
 	})
 }
 
-// isBlocking is whether the API server does not evaluate rules because of these errors.
+// isBlocking reports whether the API server does not evaluate rules because of these errors.
 func isBlocking(errs field.ErrorList) bool {
 	for _, err := range errs {
 		switch err.Type {

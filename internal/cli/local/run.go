@@ -155,7 +155,7 @@ func workingDirectory(path string) (string, error) {
 	return dir, nil
 }
 
-// contains is whether a path is dir, or below it. The end of the path need not exist.
+// contains reports whether a path is dir, or below it. The end of the path need not exist.
 func contains(dir, path string) bool {
 	for at := filepath.Clean(path); ; at = filepath.Dir(at) {
 		if target, err := filepath.EvalSymlinks(at); err == nil {

@@ -55,7 +55,7 @@ func (s *status) add(e events.Line, now time.Time) {
 	}
 }
 
-// text is the status line.
+// text returns the status line.
 func (s *status) text(now time.Time) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

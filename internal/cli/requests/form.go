@@ -283,7 +283,7 @@ func (a FormAsker) show(f formField) {
 // maxShownName bounds how much is shown of the name of a field, in bytes.
 const maxShownName = 60
 
-// question is the prompt for the value.
+// question returns the prompt for the value.
 func (f formField) question() string {
 	name := "Value"
 	if f.name != "" {

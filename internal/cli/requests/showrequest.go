@@ -45,7 +45,7 @@ func Show(s *terminal.Streams, out io.Writer, run *v1alpha1.Run, r *v1alpha1.Pen
 	terminal.Block(out, "Schema of the value", terminal.IndentedJSON(r.Schema))
 }
 
-// Command is a command about a Run that a user may copy.
+// Command returns a command about a Run that a user may copy.
 func Command(verb string, run *v1alpha1.Run, rest ...string) string {
 	return CommandAbout(verb, types.NamespacedName{Namespace: run.Namespace, Name: run.Name}, rest...)
 }

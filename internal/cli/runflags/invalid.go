@@ -34,7 +34,7 @@ var flagValues = map[string]string{
 	"duration": "a time such as 90s, 10m or 1h30m",
 }
 
-// invalidValue is the error of a value that a flag cannot have.
+// invalidValue returns the error of a value that a flag cannot have.
 func invalidValue(c *cobra.Command, wrong *pflag.InvalidValueError) error {
 	flag := wrong.GetFlag()
 	want, known := flagValues[flag.Value.Type()]

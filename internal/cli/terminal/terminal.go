@@ -17,14 +17,14 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
 )
 
-// Interactive is whether a user can be asked: In is a terminal, and what is asked is not written to
+// Interactive reports whether a user can be asked: In is a terminal, and what is asked is not written to
 // a file or a pipe, where the user does not see it.
 func (s *Streams) Interactive() bool {
 	_, isFile := s.Err.(*os.File)
 	return IsTerminal(s.In) && (!isFile || IsTerminal(s.Err))
 }
 
-// IsTerminal is whether a stream is a terminal.
+// IsTerminal reports whether a stream is a terminal.
 func IsTerminal(stream any) bool {
 	file, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))

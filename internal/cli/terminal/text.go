@@ -19,12 +19,12 @@ func Plural[N int | int32 | int64](n N, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Took is the time between two times, in seconds. Clocks may differ.
+// Took returns the time between two times, in seconds. Clocks may differ.
 func Took(begin, end time.Time) string {
 	return cmp.Or(task.Duration(int64(end.Sub(begin)/time.Second)), "0s")
 }
 
-// Since is the time from then to now in the form of kubectl.
+// Since returns the time from then to now in the form of kubectl.
 func (s *Streams) Since(then metav1.Time) string {
 	if then.IsZero() {
 		return ""

@@ -59,7 +59,7 @@ func NewReader(o Options) *Reader {
 	return &Reader{opts: o, last: map[int]int64{}, sessions: map[string]*session{}, refused: map[string]bool{}, denied: map[string]int{}}
 }
 
-// LastTime is the time of the last event, from which a reconnect reads again.
+// LastTime returns the time of the last event, from which a reconnect reads again.
 func (r *Reader) LastTime() time.Time { return r.lastTime }
 
 // Write reads the complete lines of the log. It returns no error.

@@ -408,7 +408,7 @@ func CheckTemplate(text, agent string, input json.RawMessage) error {
 	return err
 }
 
-// NoInput is the message that an Agent declares no input, with what to do.
+// NoInput returns the message that an Agent declares no input, with what to do.
 func NoInput(agent string) string {
 	return fmt.Sprintf("Agent %s declares no input: add spec.input to it", agent)
 }

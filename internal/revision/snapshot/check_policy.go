@@ -125,7 +125,7 @@ func toolNames(agent *v1alpha1.Agent, o Objects) ([]string, *NotReadyError) {
 	return names, p
 }
 
-// rulesOf are the rules of spec.policy.
+// rulesOf returns the rules of spec.policy.
 func rulesOf(spec v1alpha1.AgentSpec) []policy.Rule {
 	var rules []policy.Rule
 	for _, r := range spec.Policy {
@@ -134,7 +134,7 @@ func rulesOf(spec v1alpha1.AgentSpec) []policy.Rule {
 	return rules
 }
 
-// approvalOf is the rule of an entry of spec.tools with an approval.
+// approvalOf returns the rule of an entry of spec.tools with an approval.
 func approvalOf(t v1alpha1.Tool, o Objects) policy.Rule {
 	return policy.Rule{Name: describe(t), Tools: callable(t, o), When: t.Approval.When, Answer: policy.Ask}
 }
@@ -270,7 +270,7 @@ func kindsOf(t v1alpha1.Tool, by *v1alpha1.Agent, o Objects) policy.ToolKinds {
 	return kinds
 }
 
-// kindOfAgent is the kind of the tool that gives work to an Agent.
+// kindOfAgent returns the kind of the tool that gives work to an Agent.
 func kindOfAgent(a *v1alpha1.Agent) policy.Kind {
 	if a == nil {
 		return policy.Plain

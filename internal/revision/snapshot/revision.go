@@ -126,12 +126,12 @@ func hash(agent, runner []byte) string {
 	return task.Hash([]byte(task.Hash(agent) + task.Hash(runner)))
 }
 
-// Name is the name of the ConfigMap that holds a revision.
+// Name returns the name of the ConfigMap that holds a revision.
 func Name(hash string) string {
 	return "deckhand-" + hash[:min(len(hash), 32)]
 }
 
-// ConfigMap is the revision as an object.
+// ConfigMap returns the revision as an object.
 func (r *Revision) ConfigMap(namespace string) *corev1.ConfigMap {
 	immutable := true
 	return &corev1.ConfigMap{
@@ -194,12 +194,12 @@ type Objects struct {
 	Toolsets map[string]*v1alpha1.Toolset
 }
 
-// AgentsOf are the Agents that one gives work to in its pod, each once, in order.
+// AgentsOf returns the Agents that one gives work to in its pod, each once, in order.
 func AgentsOf(spec v1alpha1.AgentSpec) []string {
 	return agentsOf(spec, v1alpha1.AgentModePod)
 }
 
-// RunAgentsOf are the Agents that one gives work to in Runs of their own, each
+// RunAgentsOf returns the Agents that one gives work to in Runs of their own, each
 // once, in order.
 func RunAgentsOf(spec v1alpha1.AgentSpec) []string {
 	return agentsOf(spec, v1alpha1.AgentModeRun)
@@ -215,7 +215,7 @@ func agentsOf(spec v1alpha1.AgentSpec, mode v1alpha1.AgentMode) []string {
 	return out
 }
 
-// modeOf is where an agent as a tool works.
+// modeOf returns where an agent as a tool works.
 func modeOf(t v1alpha1.Tool) v1alpha1.AgentMode {
 	if t.Delegation == nil || t.Delegation.Mode == "" {
 		return v1alpha1.AgentModePod
@@ -223,7 +223,7 @@ func modeOf(t v1alpha1.Tool) v1alpha1.AgentMode {
 	return t.Delegation.Mode
 }
 
-// ToolsetsOf are the names of the Toolsets whose tools an Agent may call, each
+// ToolsetsOf returns the names of the Toolsets whose tools an Agent may call, each
 // once.
 func ToolsetsOf(spec v1alpha1.AgentSpec) []string {
 	var out []string
@@ -282,7 +282,7 @@ func reachableAgents(agent *v1alpha1.Agent, o Objects) ([]*v1alpha1.Agent, *NotR
 	return out, nil
 }
 
-// way is how an Agent is reached: a -> b -> c.
+// way returns how an Agent is reached: a -> b -> c.
 func way(by map[string]string, name string) string {
 	out := []string{name}
 	for name = by[name]; name != ""; name = by[name] {

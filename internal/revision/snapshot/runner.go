@@ -69,7 +69,7 @@ func forImage(agent *v1alpha1.Agent, m task.Model) task.Model {
 	return m
 }
 
-// modelNames are all Models that the agents of a snapshot use, each once: the
+// modelNames returns all Models that the agents of a snapshot use, each once: the
 // Agent's own first.
 func modelNames(s task.Snapshot) []string {
 	var out []string
@@ -423,7 +423,7 @@ func Secrets(s task.Snapshot) []Secret {
 	return out
 }
 
-// keysOf are the keys that Models, tools, hooks and Toolsets name, some of them
+// keysOf returns the keys that Models, tools, hooks and Toolsets name, some of them
 // empty.
 func keysOf(s task.Snapshot) []task.SecretKey {
 	var out []task.SecretKey

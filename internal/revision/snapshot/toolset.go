@@ -15,7 +15,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// toolsetNames are the Toolsets that Agents of one pod name, each once, in order.
+// toolsetNames returns the Toolsets that Agents of one pod name, each once, in order.
 func toolsetNames(agent *v1alpha1.Agent, others []*v1alpha1.Agent) []string {
 	var out []string
 	for _, a := range append([]*v1alpha1.Agent{agent}, others...) {

@@ -121,7 +121,7 @@ type Proxy struct {
 	NoProxy string `json:"noProxy,omitempty"`
 }
 
-// AgentOf is the stored form of an Agent and of the Toolsets that it uses, by name.
+// AgentOf returns the stored form of an Agent and of the Toolsets that it uses, by name.
 func AgentOf(name string, spec v1alpha1.AgentSpec, toolsets map[string]v1alpha1.ToolsetSpec) Agent {
 	out := Agent{
 		Version:      Version,

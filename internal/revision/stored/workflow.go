@@ -150,7 +150,7 @@ type Limits struct {
 	Ask bool `json:"ask,omitempty"`
 }
 
-// WorkflowOf is the stored form of a Workflow, without the revisions that it names.
+// WorkflowOf returns the stored form of a Workflow, without the revisions that it names.
 // Its description is not stored: no Run depends on it.
 func WorkflowOf(name string, spec v1alpha1.WorkflowSpec) Workflow {
 	out := Workflow{
@@ -171,7 +171,7 @@ func WorkflowOf(name string, spec v1alpha1.WorkflowSpec) Workflow {
 	return out
 }
 
-// Spec is the Workflow in terms of the API, which the compiler of Workflows reads.
+// Spec returns the Workflow in terms of the API, which the compiler of Workflows reads.
 func (w Workflow) Spec() v1alpha1.WorkflowSpec {
 	out := v1alpha1.WorkflowSpec{
 		Input:         w.Input.spec(),

@@ -40,7 +40,7 @@ func IsBound(id, sum string) bool {
 	return len(sum) >= shortLength && strings.HasSuffix(id, "-"+Short(sum))
 }
 
-// Display is the digest of a text that users see, in parts: 64 hexadecimal digits, for these
+// Display returns the digest of a text that users see, in parts: 64 hexadecimal digits, for these
 // parts in this order and no others.
 func Display(parts ...string) string {
 	h := sha256.New()

@@ -186,7 +186,7 @@ func size(v ref.Val) uint64 {
 	return 0
 }
 
-// pass is the cost of reading a string or a list once.
+// pass returns the cost of reading a string or a list once.
 func pass(v []ref.Val) uint64 { return 1 + length(v[0])/10 + size(v[0]) }
 
 func comparison(v []ref.Val) uint64 {
@@ -234,8 +234,8 @@ func parts(v, separator ref.Val) uint64 {
 	return uint64(strings.Count(string(s), string(sep))) + 1 //nolint:gosec // a count is not negative
 }
 
-// iteration is the square of the length, in addition to the cost of the steps: CEL's cost tracker scans a stack that
-// grows with each step. Without it a loop over 50,000 items within MaxCost takes 9 s.
+// iteration returns the square of the length, in addition to the cost of the steps: CEL's cost tracker scans a stack
+// that grows with each step. Without it a loop over 50,000 items within MaxCost takes 9 s.
 func iteration(v []ref.Val) uint64 { return 1 + size(v[0]) + size(v[0])*size(v[0])/400 }
 
 func joining(v []ref.Val) uint64 {
@@ -280,7 +280,7 @@ func product(v []ref.Val) uint64 {
 	return 1 + size(v[0])*weights(v[1:]) + size(v[1])*weights(v[:1])
 }
 
-// weights is the cost of reading values as a tree, with parts that they share counted
+// weights returns the cost of reading values as a tree, with parts that they share counted
 // each time: 1 for each value and for ten bytes of text. Counting stops at MaxCost.
 func weights(all []ref.Val) uint64 {
 	w := weigher{left: MaxCost}
@@ -353,7 +353,7 @@ func matches(literal string) functions.FunctionOp {
 	}
 }
 
-// matching is the cost of matching a pattern: each character may be in each state of the pattern.
+// matching returns the cost of matching a pattern: each character may be in each state of the pattern.
 func matching(v []ref.Val) uint64 {
 	n, err := states(fmt.Sprint(v[1].Value()))
 	switch {
@@ -365,7 +365,7 @@ func matching(v []ref.Val) uint64 {
 	return 1 + n + (10+length(v[0]))*(4+n)/40
 }
 
-// findingAll is the cost of matching and of the result.
+// findingAll returns the cost of matching and of the result.
 func findingAll(v []ref.Val) uint64 { return matching(v) + length(v[0]) }
 
 // states estimates the number of states of a compiled pattern.

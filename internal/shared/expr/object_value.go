@@ -266,7 +266,7 @@ var Absent absent //nolint:gochecknoglobals // it never changes
 
 type absent struct{}
 
-// valueError is the error of a value that does not have its type.
+// valueError returns the error of a value that does not have its type.
 func valueError(path, format string, args ...any) ref.Val {
 	return types.NewErr("%s %s", path, fmt.Sprintf(format, args...))
 }

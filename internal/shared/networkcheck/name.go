@@ -32,7 +32,7 @@ func absolute(host, resolvConf string) string {
 	return host
 }
 
-// searched are the search domains of a resolv.conf.
+// searched returns the search domains of a resolv.conf.
 func searched(resolvConf string) []string {
 	var domains []string
 	for line := range strings.Lines(resolvConf) {

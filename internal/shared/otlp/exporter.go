@@ -116,7 +116,7 @@ func (e *Exporter) Export(s Span) {
 	}
 }
 
-// Dropped is how many spans were not delivered so far.
+// Dropped returns how many spans were not delivered so far.
 func (e *Exporter) Dropped() int64 { return e.dropped.Load() }
 
 // Close sends queued spans and counts, at most as long as timeout. It must be called once; data that is added later is

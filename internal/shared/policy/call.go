@@ -233,7 +233,7 @@ var canonicalArguments = map[string]canonicalArgument{
 // inWorkspace returns a path below the workspace for a path that is relative or that file tools cannot reach.
 func inWorkspace(literal string) string { return workspace + "/" + strings.TrimPrefix(literal, "/") }
 
-// wholePath is an absolute path without detours.
+// wholePath returns an absolute path without detours.
 func wholePath(literal string) (string, error) {
 	clean := path.Clean(literal)
 	if !path.IsAbs(clean) || isOutside(clean, false) {

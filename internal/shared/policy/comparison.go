@@ -203,7 +203,7 @@ func startsWithoutSlash(re *syntax.Regexp) bool {
 	return false
 }
 
-// lowerCase is a text with the letters of ASCII in lower case.
+// lowerCase returns a text with the letters of ASCII in lower case.
 func lowerCase(s string) string {
 	return strings.Map(func(c rune) rune {
 		if c >= 'A' && c <= 'Z' {

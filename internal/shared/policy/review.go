@@ -91,7 +91,7 @@ func reviewTool(args []ast.Expr, tools ToolKinds) (ast.Expr, string) {
 // named reports whether an expression is the variable tool.
 func named(e ast.Expr) bool { return e.Kind() == ast.IdentKind && e.AsIdent() == "tool" }
 
-// text is the value of a text that is written out.
+// text returns the value of a text that is written out.
 func text(e ast.Expr) (string, bool) {
 	if e.Kind() != ast.LiteralKind {
 		return "", false
@@ -316,7 +316,7 @@ func items(e ast.NavigableExpr) []ast.NavigableExpr {
 	return []ast.NavigableExpr{e}
 }
 
-// texts are the values of literals; false: not all expressions are such.
+// texts returns the values of literals; false: not all expressions are such.
 func texts(all []ast.NavigableExpr) ([]string, bool) {
 	values := make([]string, len(all))
 	for i, e := range all {

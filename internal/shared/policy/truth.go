@@ -149,7 +149,7 @@ func missingRead(e ast.NavigableExpr, tools []candidate) (read ast.NavigableExpr
 	return nil, nil
 }
 
-// counting are the tools for whose calls a child of an expression counts.
+// counting returns the tools for whose calls a child of an expression counts.
 func counting(e ast.NavigableExpr, child int, tools []candidate) []candidate {
 	children := e.Children()
 	switch functionOf(e) {
@@ -165,7 +165,7 @@ func counting(e ast.NavigableExpr, child int, tools []candidate) []candidate {
 	return tools
 }
 
-// where are the tools for whose calls an expression may have a value.
+// where returns the tools for whose calls an expression may have a value.
 func where(e ast.NavigableExpr, value bool, tools []candidate) []candidate {
 	return slices.DeleteFunc(slices.Clone(tools), func(c candidate) bool {
 		holds, fails := c.truth(e)

@@ -201,7 +201,7 @@ func float(n json.Number) (any, error) {
 // maxExponent bounds the numbers that are compared, and so the memory that takes.
 const maxExponent = 400
 
-// rational is the value of a number; false: it is out of bounds.
+// rational returns the value of a number; false: it is out of bounds.
 func rational(n json.Number) (*big.Rat, bool) {
 	_, exponent, found := strings.Cut(strings.ToLower(n.String()), "e")
 	if found {

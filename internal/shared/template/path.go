@@ -168,7 +168,7 @@ func Similar(name string, names []string) string {
 	return fmt.Sprintf("; did you mean %s?", best)
 }
 
-// EditDistance is how many bytes must be added, removed or replaced to make one name of
+// EditDistance returns how many bytes must be added, removed or replaced to make one name of
 // another. It is not computed for names of more than 64 bytes, which count as different in
 // every byte.
 func EditDistance(from, to string) int {
@@ -261,5 +261,5 @@ func OtherForeign(found []Foreign) string {
 	return "; the same for " + strings.Join(names, ", ")
 }
 
-// Name is the last part of the path: the name of a value.
+// Name returns the last part of the path: the name of a value.
 func (f Foreign) Name() string { return f.Path[len(f.Path)-1] }

@@ -127,7 +127,7 @@ func expressionLength(text string) int {
 	return -1
 }
 
-// commentLength is the length of a comment: to the end of the line or of the
+// commentLength returns the length of a comment: to the end of the line or of the
 // expression.
 func commentLength(text string) int {
 	end := len(text)
@@ -139,7 +139,7 @@ func commentLength(text string) int {
 	return end
 }
 
-// quotedLength is the length of the quoted text at an offset: in one or three quotes,
+// quotedLength returns the length of the quoted text at an offset: in one or three quotes,
 // and with escapes, unless it is raw.
 func quotedLength(text string, from int) int {
 	quote := text[from : from+1]

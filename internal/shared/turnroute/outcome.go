@@ -63,7 +63,7 @@ func isTrue(is bool) outcome {
 	return map[bool]outcome{true: alwaysTrue, false: neverTrue}[is]
 }
 
-// either is the outcome of a disjunction.
+// either returns the outcome of a disjunction.
 func either(x, y outcome) outcome {
 	switch {
 	case x == alwaysTrue || y == alwaysTrue:
@@ -81,7 +81,7 @@ var mirrored = map[string]string{
 	operators.Equals: operators.Equals, operators.NotEquals: operators.NotEquals,
 }
 
-// comparisonOutcome is the outcome of a comparison of a variable with a number.
+// comparisonOutcome returns the outcome of a comparison of a variable with a number.
 func comparisonOutcome(a *ast.AST, function string, args []ast.Expr) outcome {
 	if mirrored[function] == "" || len(args) != 2 {
 		return varies
@@ -111,7 +111,7 @@ func comparisonOutcome(a *ast.AST, function string, args []ast.Expr) outcome {
 	}
 }
 
-// within is the outcome of a comparison that is true, or false, over a whole range.
+// within returns the outcome of a comparison that is true, or false, over a whole range.
 func within(always, never bool) outcome {
 	switch {
 	case always:

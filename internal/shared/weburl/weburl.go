@@ -183,7 +183,7 @@ func isPath(c byte) bool {
 // clients send them.
 func isQuery(c byte) bool { return isPath(c) || strings.IndexByte("?[]", c) >= 0 }
 
-// canonicalPath is an escaped path with its percent-encoding in one form and
+// canonicalPath returns an escaped path with its percent-encoding in one form and
 // without dot segments; never empty.
 func canonicalPath(escaped string) (string, error) {
 	segments := strings.Split(strings.TrimPrefix(normalize(escaped, isPath), "/"), "/")
@@ -317,7 +317,7 @@ func isMapped(host string) bool {
 	return err == nil && a.Is4In6()
 }
 
-// ascii is a name in lower case and ASCII. Names that only have ASCII are not
+// ascii returns a name in lower case and ASCII. Names that only have ASCII are not
 // held to the rules of registered domains: Services and buckets have names that
 // those do not allow, with an underscore for example.
 func ascii(host string) (string, error) {

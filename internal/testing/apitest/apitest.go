@@ -98,7 +98,7 @@ var readManifests = sync.OnceValue(func() error {
 	return filepath.WalkDir(Manifest(), func(_ string, _ fs.DirEntry, err error) error { return err })
 })
 
-// Get is the package's server.
+// Get returns the package's server.
 func Get(t *testing.T) *Server {
 	t.Helper()
 	if err := readManifests(); err != nil {
@@ -110,7 +110,7 @@ func Get(t *testing.T) *Server {
 	return shared
 }
 
-// Root is the repository: the folder above the test's with a file PROJECT. A binary that
+// Root returns the repository: the folder above the test's with a file PROJECT. A binary that
 // was built with -trimpath does not know where its sources are.
 func Root() string {
 	dir, err := os.Getwd()
@@ -126,7 +126,7 @@ func Root() string {
 // Operator is the user that admission policies take for the operator.
 const Operator = "system:serviceaccount:deckhand-system:deckhand"
 
-// Manifest is the path of a CRD, admission policy or role of the chart.
+// Manifest returns the path of a CRD, admission policy or role of the chart.
 func Manifest(elem ...string) string {
 	if changed := os.Getenv("DECKHAND_MANIFESTS"); changed != "" { // of make mutants
 		return filepath.Join(append([]string{changed}, elem...)...)
@@ -282,7 +282,7 @@ func (s *Server) As(t *testing.T, user, namespace string, rules ...rbacv1.Policy
 	return c
 }
 
-// AsServiceAccount is a client of a ServiceAccount, with the rights that
+// AsServiceAccount returns a client of a ServiceAccount, with the rights that
 // bindings give it.
 func (s *Server) AsServiceAccount(t *testing.T, namespace, name string) client.WithWatch {
 	t.Helper()
@@ -302,7 +302,7 @@ func (s *Server) AsServiceAccount(t *testing.T, namespace, name string) client.W
 	return c
 }
 
-// WithToken is a client that has nothing but a token.
+// WithToken returns a client that has nothing but a token.
 func (s *Server) WithToken(t *testing.T, token string) client.Client {
 	t.Helper()
 	cfg := rest.AnonymousClientConfig(s.Config)
@@ -314,7 +314,7 @@ func (s *Server) WithToken(t *testing.T, token string) client.Client {
 	return c
 }
 
-// Token is a token of a ServiceAccount, bound to a pod unless that is nil.
+// Token returns a token of a ServiceAccount, bound to a pod unless that is nil.
 func (s *Server) Token(t *testing.T, account *corev1.ServiceAccount, pod *corev1.Pod) string {
 	t.Helper()
 	request := &authenticationv1.TokenRequest{}

@@ -99,7 +99,7 @@ func (i *invariants) check(ctx context.Context) error {
 	return i.checkDeletion(ctx)
 }
 
-// history is every event of a kind since a resource version, in order.
+// history returns every event of a kind since a resource version, in order.
 func (i *invariants) history(ctx context.Context, list client.ObjectList, since string) ([]watch.Event, error) {
 	if err := i.client.List(ctx, list, client.InNamespace(i.namespace)); err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (i *invariants) history(ctx context.Context, list client.ObjectList, since 
 	return out, nil
 }
 
-// changedSince are the resource versions of listed objects that changed since a
+// changedSince returns the resource versions of listed objects that changed since a
 // resource version.
 func changedSince(list client.ObjectList, since string) (map[types.UID]string, error) {
 	objects, err := meta.ExtractList(list)
@@ -203,7 +203,7 @@ func (i *invariants) isUsed(pod types.UID, before uint64) bool {
 	return is && at < before || !i.deleted[pod]
 }
 
-// outcomeOf is the condition Succeeded of a Run that has ended; nil: it has not.
+// outcomeOf returns the condition Succeeded of a Run that has ended; nil: it has not.
 func outcomeOf(run *v1alpha1.Run) *metav1.Condition {
 	c := meta.FindStatusCondition(run.Status.Conditions, v1alpha1.ConditionSucceeded)
 	if c == nil || c.Status == metav1.ConditionUnknown {

@@ -25,7 +25,7 @@ func (w *pass) firstFailure(end string) *node {
 	return nil
 }
 
-// recordedEnd is why the Run ended before its nodes had; empty: they all ended. The first
+// recordedEnd returns why the Run ended before its nodes had; empty: they all ended. The first
 // reason stays: nodes that were not reached have it.
 func (w *pass) recordedEnd() string {
 	for _, p := range w.mainNodes {
@@ -44,10 +44,10 @@ func (w *pass) recordedEnd() string {
 	return ""
 }
 
-// endReason is why only final nodes can start, or empty.
+// endReason returns why only final nodes can start, or empty.
 func (w *pass) endReason() string { return cmp.Or(w.recordedEnd(), w.seen.End) }
 
-// finallyEndReason is why final nodes cannot start either, after all other nodes have ended.
+// finallyEndReason returns why final nodes cannot start either, after all other nodes have ended.
 func (w *pass) finallyEndReason() string {
 	for _, p := range w.mainNodes {
 		if !p.State.Ended() {
@@ -121,7 +121,7 @@ func (w *pass) explainFailure(p *node) {
 	}
 }
 
-// firstError is the first error of the expressions of a node.
+// firstError returns the first error of the expressions of a node.
 func (w *pass) firstError(p *node) error {
 	if p.Conditional && p.Started == 0 {
 		if _, err := w.evaluator.When(p.Name); err != nil {
@@ -180,7 +180,7 @@ func summarize(pieces []*node) string {
 // maxNamed is how many nodes a message names of each sort.
 const maxNamed = 3
 
-// firstNames is the beginning of a list, in parentheses.
+// firstNames returns the beginning of a list, in parentheses.
 func firstNames(names []string) string {
 	switch n := len(names); {
 	case n == 0:
@@ -230,7 +230,7 @@ func (w *pass) settleApproval(p *node) {
 	}
 }
 
-// settleOne is the state of a node with one child.
+// settleOne returns the state of a node with one child.
 func (n *node) settleOne() {
 	n.Total = 1
 	n.count(0)

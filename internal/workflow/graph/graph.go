@@ -161,7 +161,7 @@ func (g *Graph) cycle() []string {
 	return nil
 }
 
-// path is how one node waits for another, without the first; nil: it does not.
+// path returns how one node waits for another, without the first; nil: it does not.
 func (g *Graph) path(from, to int, been map[int]bool) []string {
 	for _, next := range g.waits[from] {
 		if next == to {
@@ -178,7 +178,7 @@ func (g *Graph) path(from, to int, been map[int]bool) []string {
 	return nil
 }
 
-// Nodes are the nodes, in order.
+// Nodes returns the nodes, in order.
 func (g *Graph) Nodes() []Node {
 	out := slices.Clone(g.nodes)
 	for i := range out {

@@ -130,7 +130,7 @@ func (n *node) number(i int) int {
 	return i
 }
 
-// firstRelevant is the place of the first child that still matters: of iterations only
+// firstRelevant returns the place of the first child that still matters: of iterations only
 // the last does.
 func (n *node) firstRelevant() int {
 	if n.Kind == Loop {
@@ -139,7 +139,7 @@ func (n *node) firstRelevant() int {
 	return 0
 }
 
-// limit is how many children it may have in all.
+// limit returns how many children it may have in all.
 func (n *node) limit() int {
 	switch {
 	case n.Kind == Approval:
@@ -154,7 +154,7 @@ func (n *node) limit() int {
 	return 1
 }
 
-// parallel is how many of them may work at once.
+// parallel returns how many of them may work at once.
 func (n *node) parallel() int {
 	if n.Kind == Items {
 		return max(1, n.MaxParallel)
@@ -191,7 +191,7 @@ func (w *pass) problem(p *node, err error) {
 	p.fail(reasonOf(err))
 }
 
-// reasonOf is the reason of a node that an error of an Evaluator fails.
+// reasonOf returns the reason of a node that an error of an Evaluator fails.
 func reasonOf(err error) string {
 	if e, ok := errors.AsType[*ReasonError](err); ok && e.Reason != "" {
 		return e.Reason

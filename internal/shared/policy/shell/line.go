@@ -82,7 +82,7 @@ func (l *Line) Opaque() bool { return len(l.reasons) > 0 }
 // Reasons returns at most five reasons why the line is opaque.
 func (l *Line) Reasons() []string { return l.reasons }
 
-// Len is the number of commands that were found.
+// Len returns the number of commands that were found.
 func (l *Line) Len() int { return len(l.commands) + len(l.skipped) }
 
 const (
