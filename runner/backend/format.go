@@ -49,7 +49,7 @@ func (c *formatCounter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// result is the format of all that was written.
+// result returns the format of all that was written.
 func (c *formatCounter) result(mark bool) Format {
 	f := c.format
 	f.BOM = mark

@@ -134,7 +134,7 @@ func (a *assembler) total() step.Usage {
 	return u
 }
 
-// part is the open part of that kind, or a new one. Provider data ends a part.
+// part returns the open part of that kind, or a new one. Provider data ends a part.
 func (a *assembler) part(kind step.PartKind) *part {
 	if n := len(a.parts); n > 0 && a.parts[n-1].kind == kind && a.parts[n-1].provider == nil {
 		return a.parts[n-1]

@@ -30,7 +30,7 @@ func number(text string, digits int) bool {
 // maxName is the longest name of a tool that providers accept.
 const maxName = 64
 
-// WireName is a name that every provider accepts for a tool. Models invent
+// WireName returns a name that every provider accepts for a tool. Models invent
 // others, and one would make each later request of the session fail.
 func WireName(name string) string {
 	legal := strings.Map(func(r rune) rune {

@@ -39,7 +39,7 @@ func (f *File) Line(kind PartKind, why string) string {
 	return text + "]"
 }
 
-// BaseName is the last element of the name of a file, which is never empty.
+// BaseName returns the last element of the name of a file, which is never empty.
 func (f *File) BaseName() string {
 	if name := path.Base(f.Name); name != "." && name != "/" {
 		return name

@@ -272,7 +272,7 @@ func (a Approvers) Equal(b Approvers) bool {
 // UsersSize is how much of MaxAsked a list of users takes beside their names.
 const UsersSize = 16
 
-// Size is how much of MaxAsked the approvers take.
+// Size returns how much of MaxAsked the approvers take.
 func (a Approvers) Size() int {
 	size := 0
 	for _, name := range slices.Concat(a.Groups, a.Users) {

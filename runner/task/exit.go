@@ -50,7 +50,7 @@ const (
 	ExitInterrupted  = 143 // SIGTERM; the journal says how far it came
 )
 
-// ExitCode is the exit code that goes with a reason.
+// ExitCode returns the exit code that goes with a reason.
 func ExitCode(r Reason) int {
 	switch r {
 	case ReasonFinished:
@@ -92,7 +92,7 @@ type EndError struct {
 	Cause error
 }
 
-// End is an EndError; a %w in the format becomes its Cause.
+// End returns an EndError; a %w in the format becomes its Cause.
 func End(r Reason, format string, args ...any) *EndError {
 	err := fmt.Errorf(format, args...)
 	e := &EndError{Reason: r, Message: err.Error()}

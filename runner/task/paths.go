@@ -96,7 +96,7 @@ const (
 	EnvNetworkCheck = "DECKHAND_NETWORK_CHECK"
 )
 
-// Hash is the name of a snapshot: the sha256 of its bytes, in hexadecimal.
+// Hash returns the name of a snapshot: the sha256 of its bytes, in hexadecimal.
 func Hash(snapshot []byte) string {
 	sum := sha256.Sum256(snapshot)
 	return hex.EncodeToString(sum[:])

@@ -139,7 +139,7 @@ type Pending struct {
 // DisplaySize is how much of MaxAsked a DisplayDigest takes, with its name.
 const DisplaySize = 80
 
-// Size is how much of MaxAsked a request takes.
+// Size returns how much of MaxAsked a request takes.
 func (p Pending) Size() int {
 	size := len(p.Question) + len(p.Args) + len(p.Schema)
 	if p.Approvers != nil {
@@ -297,7 +297,7 @@ type Termination struct {
 // fit.
 const noOutput = "The output has %d bytes and does not fit here. "
 
-// Encode is the Termination as JSON of at most MaxTermination bytes: the files
+// Encode returns the Termination as JSON of at most MaxTermination bytes: the files
 // give way first, then the text, and the output, which is of no use in part,
 // only when nothing else is left to give.
 func (t Termination) Encode() []byte {

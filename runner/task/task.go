@@ -122,7 +122,7 @@ type SecretKey struct {
 	Key    string `json:"key,omitempty"`
 }
 
-// MissingKey is how messages say that a Secret has no such key, by which the command line finds it.
+// MissingKey returns how messages say that a Secret has no such key, by which the command line finds it.
 func MissingKey(k SecretKey) string {
 	return "Secret " + k.Secret + " has no key " + k.Key
 }

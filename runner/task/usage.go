@@ -14,7 +14,7 @@ func CountsOf(m step.Meter) Counts {
 	return Counts{Steps: m.Steps, ModelCalls: m.ModelCalls, ToolCalls: m.ToolCalls, ToolErrors: m.ToolErrors, Errors: m.Errors, Repairs: m.Repairs, OutageCalls: m.OutageCalls}
 }
 
-// UsageOf is what a meter measured, as Progress tells it: an unknown cost is
+// UsageOf returns what a meter measured, as Progress tells it: an unknown cost is
 // absent, never 0. A provider may report any numbers: each is within the bounds of the schema.
 func UsageOf(m step.Meter) Usage {
 	u := Usage{
@@ -43,14 +43,14 @@ const maxUsage = 999_999_999_999
 
 func bounded(n int64) int64 { return min(max(n, 0), maxUsage) }
 
-// WithChildRuns is the usage with the part of it that child Runs used, even if it is none.
+// WithChildRuns returns the usage with the part of it that child Runs used, even if it is none.
 func (u Usage) WithChildRuns(m step.Meter) Usage {
 	tokens, cost := bounded(m.ChildTokens), bounded(m.ChildCostMicroUSD)
 	u.ChildTokens, u.ChildCostMicroUSD = &tokens, &cost
 	return u
 }
 
-// Charged is the usage of a child Run as it is charged to its parent: tokens and cost, never
+// Charged returns the usage of a child Run as it is charged to its parent: tokens and cost, never
 // less than nothing. A cost that is absent makes the sum unknown, like the cost of a model
 // without a price.
 func (u Usage) Charged() step.Usage {

@@ -219,12 +219,12 @@ func (e *FatalError) Error() string { return e.Err.Error() }
 // Unwrap returns the error that was given to Fatal.
 func (e *FatalError) Unwrap() error { return e.Err }
 
-// Fail is a Result that reports a failure.
+// Fail returns a Result that reports a failure.
 func Fail(message string, recommendations ...string) Result {
 	return Result{Error: &Error{Message: message, Recommendations: recommendations}}
 }
 
-// Render is the text that the model reads: the only renderer of tool errors.
+// Render returns the text that the model reads: the only renderer of tool errors.
 func (r Result) Render() string {
 	if r.Error == nil {
 		return r.Text

@@ -40,7 +40,7 @@ func Typed[In any](spec Spec, f func(ctx context.Context, call Call, in In) (Res
 	}}
 }
 
-// inputOf is the schema of a struct, as the model is shown it.
+// inputOf returns the schema of a struct, as the model is shown it.
 func inputOf[In any]() json.RawMessage {
 	s, err := jsonschema.For[In](nil)
 	if err != nil {

@@ -130,7 +130,7 @@ func (r *Registry) Build(ctx context.Context, p Parts) (Built, error) {
 	}, nil
 }
 
-// attachmentsDir is the directory for the images of the Run; empty: they are kept in memory.
+// attachmentsDir returns the directory for the images of the Run; empty: they are kept in memory.
 func (p Parts) attachmentsDir() string {
 	if p.State == "" {
 		return ""

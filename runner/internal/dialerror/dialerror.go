@@ -6,7 +6,7 @@ import (
 	"net"
 )
 
-// Cause is why no connection could be made, without the address of the DNS server
+// Cause returns why no connection could be made, without the address of the DNS server
 // and without the URL; empty: a connection was made, or err is of another kind.
 func Cause(err error) string {
 	if dns, ok := errors.AsType[*net.DNSError](err); ok {

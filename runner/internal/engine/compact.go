@@ -19,7 +19,7 @@ import (
 // maxCompactions is how many compactions in a row may free too little.
 const maxCompactions = 3
 
-// trigger is the size from which on a request is compacted before the model is asked.
+// trigger returns the size from which on a request is compacted before the model is asked.
 func (c *modelCaller) trigger() int64 {
 	name, size, maxOutput := c.actor.Model.next()
 	trigger := compaction.Trigger(size, maxOutput)

@@ -309,7 +309,7 @@ type records struct {
 // list.
 func (r *records) read() state.Session { return r.run.state.Session(r.name) }
 
-// next is the number that the next step of the session gets, and nextID is its id.
+// next returns the number that the next step of the session gets, and nextID is its id.
 func (r *records) next() int64 { return r.read().Last + 1 }
 
 func (r *records) nextID() string { return step.ID(r.name, r.next()) }

@@ -140,7 +140,7 @@ func (f modelFailure) promised(backoff time.Time) modelTry {
 	return modelTry{at: at, until: f.until}
 }
 
-// silentSince is the time from which limits.modelOutage counts.
+// silentSince returns the time from which limits.modelOutage counts.
 func (f modelFailure) silentSince() time.Time { return cmp.Or(f.before.SilentSince, f.since) }
 
 // show returns a try as the status shows it.

@@ -90,7 +90,7 @@ func (j *joiner) add(it events.Event) []events.Event {
 	return due
 }
 
-// of is the text of a source in a session.
+// of returns the text of a source in a session.
 func (j *joiner) of(session, source string) *growing {
 	for _, g := range j.open {
 		if g.last.Scope.Parent == session && g.source == source {

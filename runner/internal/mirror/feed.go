@@ -95,7 +95,7 @@ func (f *Feed) Add(name string, steps ...step.Step) {
 	}
 }
 
-// sum is how the Feed fares.
+// sum returns how the Feed fares.
 func (f *Feed) sum() FeedStats {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -101,7 +101,7 @@ func preview(at, text string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// cut is a result that could not be put aside: its beginning, as far as it may
+// cut returns a result that could not be put aside: its beginning, as far as it may
 // go, and why there is no more.
 func (o *Offloader) cut(text string, err error) string {
 	note := fmt.Sprintf("\n\n[The result is cut here: it has %d bytes, of which at most %d are shown, and the rest could not be kept: %s. "+
@@ -150,7 +150,7 @@ func shorten(line string) string {
 // maxName is how many bytes of an id a file's name has.
 const maxName = 200
 
-// fileName is a name made of a call's id. Ids that differ have names that
+// fileName returns a name made of a call's id. Ids that differ have names that
 // differ.
 func fileName(id string) string {
 	name := strings.Map(func(r rune) rune {

@@ -47,7 +47,7 @@ type Subscription[T any] struct {
 // C returns the queue. After Close it still has the remaining values and is then closed.
 func (s *Subscription[T]) C() <-chan T { return s.queue }
 
-// Dropped is how many values did not fit into the queue so far.
+// Dropped returns how many values did not fit into the queue so far.
 func (s *Subscription[T]) Dropped() int64 { return s.dropped.Load() }
 
 // Close ends the subscription. It may be called more than once, and while

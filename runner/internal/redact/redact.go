@@ -120,7 +120,7 @@ func (r *Redactor) unescaped(raw json.RawMessage) json.RawMessage {
 	return out
 }
 
-// redactValue is a decoded JSON value without secrets, and whether there were any.
+// redactValue returns a decoded JSON value without secrets, and whether there were any.
 func (r *Redactor) redactValue(v any) (any, bool) {
 	changed := false
 	switch v := v.(type) {

@@ -26,7 +26,7 @@ func spellings(value string) []string {
 	return slices.DeleteFunc(all, func(s string) bool { return len(s) < MinSecret })
 }
 
-// inURLs are the encodings of a value in a URL. Some programs write a blank of a query as %20, or the digits
+// inURLs returns the encodings of a value in a URL. Some programs write a blank of a query as %20, or the digits
 // of escapes in lower case.
 func inURLs(v string) []string {
 	query := url.QueryEscape(v)

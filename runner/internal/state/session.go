@@ -60,7 +60,7 @@ type Session struct {
 	Before *Before
 }
 
-// Open are the calls of the last turn that have no result yet, in their order.
+// Open returns the calls of the last turn that have no result yet, in their order.
 func (s *Session) Open() []step.Call {
 	if len(s.Steps) == 0 {
 		return nil

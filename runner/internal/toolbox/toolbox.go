@@ -62,7 +62,7 @@ func New(tools ...tool.Tool) (*Toolbox, error) {
 	return b, nil
 }
 
-// Specs are the descriptions for a model, sorted by name.
+// Specs returns the descriptions for a model, sorted by name.
 func (t *Toolbox) Specs() []step.Tool { return slices.Clone(t.specs) }
 
 // Find returns the tool of that name.

@@ -35,7 +35,7 @@ func newBlock(index int, raw json.RawMessage) *block {
 
 func (b *block) text(field string) string { return httpapi.String(b.fields[field]) }
 
-// fragment is a text that may continue in the deltas of the block.
+// fragment returns a text that may continue in the deltas of the block.
 func (b *block) fragment(field string) string { return httpapi.ParseFragment(b.fields[field]) }
 
 // isPlain reports whether a block of thinking is no more than its text and its

@@ -168,7 +168,7 @@ var claudeFamilies = []family{
 	},
 }
 
-// othersWith are the models whose names say nothing, with a default of max_tokens.
+// othersWith returns the models whose names say nothing, with a default of max_tokens.
 func othersWith(maxTokens int64) family {
 	return family{off: offDisabled, maxTokens: maxTokens, sources: []string{httpapi.NoSource}, date: read}
 }

@@ -91,7 +91,7 @@ func exceptionOf(status int) string {
 	return "InternalServerException"
 }
 
-// exception is the frame of an error within a stream, where names begin with a small letter.
+// exception returns the frame of an error within a stream, where names begin with a small letter.
 func (f Fault) exception() string {
 	name := exceptionOf(f.status())
 	return string(frametest.Exception(strings.ToLower(name[:1])+name[1:], []byte(f.body(bedrock))))

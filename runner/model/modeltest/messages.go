@@ -73,7 +73,7 @@ func renderMessages(r Request, t Turn) playback {
 	return p
 }
 
-// message is an answer around its content.
+// message returns an answer around its content.
 func (t Turn) message(r Request, content []any, reason any) map[string]any {
 	return map[string]any{
 		"id": fmt.Sprintf("msg_%d", r.turn()), "type": "message", "role": "assistant", "model": r.Model,
@@ -138,7 +138,7 @@ func (t Turn) stream(whole map[string]any, say func(kind string, fields map[stri
 	say("content_block_stop", map[string]any{})
 }
 
-// written is the text of a call's input.
+// written returns the text of a call's input.
 func written(input any) string {
 	if args, ok := input.(json.RawMessage); ok {
 		return Call{Args: args}.text()

@@ -80,7 +80,7 @@ func readMessages(r *Request) error {
 	return nil
 }
 
-// plain is a turn in the terms of the other wire.
+// plain returns a turn in the terms of the other wire.
 func (m strictMessage) plain() (list []Message, err error) {
 	var text strings.Builder
 	own := Message{Role: m.Role}

@@ -63,7 +63,7 @@ func render(r Request, t Turn) playback {
 	return p
 }
 
-// whole is the answer to a request that wants no stream.
+// whole returns the answer to a request that wants no stream.
 func whole(r Request, t Turn) []byte {
 	message := map[string]any{"role": "assistant", "content": t.Text}
 	if t.Thinking != "" {
@@ -118,7 +118,7 @@ func (t Turn) spent(r Request) Usage {
 	return Usage{Input: r.tokens(), Output: model.EstimateTokens(said)}
 }
 
-// cost is the usage in OpenAI's words.
+// cost returns the usage in OpenAI's words.
 func (t Turn) cost(r Request) map[string]any {
 	u := t.spent(r)
 	cost := map[string]any{

@@ -20,7 +20,7 @@ type Prefixes struct {
 	seen map[[sha256.Size]byte]bool
 }
 
-// Count is how many tokens of a prompt were seen before, at a guess of four
+// Count returns how many tokens of a prompt were seen before, at a guess of four
 // bytes a token, and how many it has. The prompt comes in parts, such as tools
 // and messages; only whole parts are seen again.
 func (p *Prefixes) Count(key string, parts [][]byte) (read, total int) {
@@ -128,7 +128,7 @@ func strip(value any, had *bool) any {
 	return value
 }
 
-// bare is the text of a list that holds one text: a mark needs a list.
+// bare returns the text of a list that holds one text: a mark needs a list.
 func bare(list []any) any {
 	only, _ := list[0].(map[string]any)
 	if text, ok := only["text"].(string); ok && len(only) == 2 && only["type"] == "text" {

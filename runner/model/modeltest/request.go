@@ -53,7 +53,7 @@ type Tool struct {
 	} `json:"function"`
 }
 
-// turn is how many answers the model gave before.
+// turn returns how many answers the model gave before.
 func (r Request) turn() int {
 	n := 0
 	for _, m := range r.Messages {
@@ -77,7 +77,7 @@ func (r Request) last(role string) string {
 // tokens guesses the input.
 func (r Request) tokens() int64 { return model.EstimateTokens(len(r.Raw)) }
 
-// files are the images and documents of all messages.
+// files returns the images and documents of all messages.
 func (r Request) files() (files []File) {
 	for _, m := range r.Messages {
 		files = append(files, m.Files...)
@@ -111,7 +111,7 @@ func (r Request) check() error {
 	return nil
 }
 
-// settle is which calls are open after the message: the next message after
+// settle returns which calls are open after the message: the next message after
 // calls is the result of the first of them.
 func (m *Message) settle(open []string) ([]string, error) {
 	if m.Role == "tool" {

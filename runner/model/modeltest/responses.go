@@ -58,7 +58,7 @@ func renderResponses(r Request, t Turn) playback {
 	return p
 }
 
-// status is how the answer ends.
+// status returns how the answer ends.
 func (t Turn) status() string {
 	if t.reason(incompleteReasons) != "" {
 		return "incomplete"
@@ -66,7 +66,7 @@ func (t Turn) status() string {
 	return "completed"
 }
 
-// response is an answer around its items.
+// response returns an answer around its items.
 func (t Turn) response(r Request, items []any, status string) map[string]any {
 	whole := map[string]any{
 		"id": fmt.Sprintf("resp_%d", r.turn()), "object": "response", "model": r.Model, "store": false,

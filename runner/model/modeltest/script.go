@@ -186,7 +186,7 @@ func inJSON(s string) string {
 	return string(quoted[1 : len(quoted)-1])
 }
 
-// finish is why the answer ends.
+// finish returns why the answer ends.
 func (t Turn) finish() step.Finish {
 	switch {
 	case t.Finish != "":

@@ -29,12 +29,12 @@ type Server struct {
 	failed   map[[sha256.Size]byte]int // faults by request
 }
 
-// NewServer is a Server that plays a script.
+// NewServer returns a Server that plays a script.
 func NewServer(s Script) *Server {
 	return &Server{script: s, failed: map[[sha256.Size]byte]int{}}
 }
 
-// Requests are all requests so far, oldest first.
+// Requests returns all requests so far, oldest first.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +103,7 @@ func (s *Server) record(w http.ResponseWriter, r *http.Request, on *wire) (Reque
 	return request, on.check(request)
 }
 
-// choose is the turn that answers a request.
+// choose returns the turn that answers a request.
 func (s *Server) choose(r Request) (Turn, error) {
 	d, ok := s.script.Models[r.Model]
 	if !ok {

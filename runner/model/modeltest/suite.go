@@ -61,7 +61,7 @@ type suite struct {
 	hasData  bool // parts have provider data, which the expected answers have not
 }
 
-// script is a Script of one turn for the model under test.
+// script returns a Script of one turn for the model under test.
 func (s suite) script(turns ...Turn) Script {
 	return Script{Key: Key, Unsigned: s.unsigned, Models: map[string]Dialogue{ModelName: {Turns: turns}}}
 }
@@ -123,7 +123,7 @@ var fullResponse = model.Response{
 	},
 }
 
-// ask is a request like any other.
+// ask returns a request like any other.
 func ask() *model.Request {
 	return &model.Request{
 		System: "You read files.",
@@ -291,7 +291,7 @@ func names(err error, asked string) bool {
 	return ok && path != "" && strings.Contains(err.Error(), asked)
 }
 
-// waits is the test for a rate limit with that wait.
+// waits returns the test for a rate limit with that wait.
 func waits(want time.Duration) func(error) bool {
 	return func(err error) bool {
 		var limited *model.RateLimitedError

@@ -21,7 +21,7 @@ type Mount struct {
 	ReadOnly bool
 }
 
-// at is the path as backends have it.
+// at returns the path as backends have it.
 func (m Mount) at() string { return cmp.Or(strings.TrimPrefix(m.Path, "/"), ".") }
 
 // A Composite is a driver made of mounts.
@@ -56,7 +56,7 @@ func New(mounts ...Mount) (*Composite, error) {
 	return c, nil
 }
 
-// depth is how many segments a path has.
+// depth returns how many segments a path has.
 func depth(name string) int {
 	if name == "." {
 		return 0
@@ -64,7 +64,7 @@ func depth(name string) int {
 	return strings.Count(name, "/") + 1
 }
 
-// Places are the paths of the mounts, sorted.
+// Places returns the paths of the mounts, sorted.
 func (c *Composite) Places() []string {
 	places := make([]string, len(c.mounts))
 	for i, m := range c.mounts {
@@ -177,7 +177,7 @@ func (c *Composite) List(ctx context.Context, dir string) ([]backend.Info, error
 	return infos, nil
 }
 
-// mountPoints are the entries of a directory that are mounts or lead to some, each
+// mountPoints returns the entries of a directory that are mounts or lead to some, each
 // once.
 func (c *Composite) mountPoints(dir string) []backend.Info {
 	var infos []backend.Info

@@ -117,7 +117,7 @@ func (a *Account) Left() Left {
 	return least
 }
 
-// part is the part of a limit that is left.
+// part returns the part of a limit that is left.
 func part(used, limit int64) float64 {
 	if limit <= 0 {
 		return 1

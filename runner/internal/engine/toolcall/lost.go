@@ -50,7 +50,7 @@ func (r *Runner) settleOpen(st state.Session, isLost func(call string) bool) err
 	return nil
 }
 
-// sessionsBelow are the sessions below a call that have open calls, deepest first.
+// sessionsBelow returns the sessions below a call that have open calls, deepest first.
 func (r *Runner) sessionsBelow(call string) (open []string) {
 	r.config.State.View(func(now *state.Run) { open = now.OpenBelow(call) })
 	return open

@@ -88,7 +88,7 @@ func (l FileLimits) apply(steps []step.Step, refused map[int64]bool) []step.Step
 	return steps
 }
 
-// files is how many files a request may have.
+// files returns how many files a request may have.
 func (l FileLimits) files() int { return cmp.Or(l.Files, model.MaxFiles) }
 
 // surplus returns how many of the oldest files are left out to keep the rest within the bounds. Files that an earlier

@@ -176,7 +176,7 @@ func (w *wide) add(a, b int64) {
 	w.high, _ = bits.Add64(w.high, high, carry) // four products below 2^126: no overflow
 }
 
-// divide is the sum divided by n, rounded half up, at most the largest int64.
+// divide returns the sum divided by n, rounded half up, at most the largest int64.
 func (w *wide) divide(n uint64) int64 {
 	low, carry := bits.Add64(w.low, n/2, 0)
 	high := w.high + carry

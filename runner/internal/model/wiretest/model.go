@@ -146,7 +146,7 @@ func literal(draw *rand.Rand, units []uint16) string {
 	return `"` + out.String() + `"`
 }
 
-// Text is a random text of letters, signs that JSON escapes, and characters
+// Text returns a random text of letters, signs that JSON escapes, and characters
 // beyond the Basic Multilingual Plane.
 func Text(draw *rand.Rand) string {
 	alphabet := []rune(`aZ0 "\/<>` + "\n\tä日\u2028😀🦀𝄞👩‍💻\U0010ffff")

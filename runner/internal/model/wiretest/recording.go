@@ -33,7 +33,7 @@ type Recording struct {
 // Name identifies the recording.
 func (r Recording) Name() string { return fmt.Sprintf("%s#%d", filepath.Base(r.File), r.I) }
 
-// Served is an endpoint that answers as the recorded one did, with this body.
+// Served returns an endpoint that answers as the recorded one did, with this body.
 func (r Recording) Served(body io.Reader) RoundTrip {
 	header := http.Header{}
 	for name, values := range r.Headers {
@@ -47,8 +47,8 @@ func (r Recording) Served(body io.Reader) RoundTrip {
 // maxCuts bounds at how many places an answer is cut.
 const maxCuts = 100
 
-// Stride is the distance between the cuts of an answer, with at most maxCuts of them; one byte if DECKHAND_EVERY_BYTE
-// is set, which takes many minutes.
+// Stride returns the distance between the cuts of an answer, with at most maxCuts of them; one byte if
+// DECKHAND_EVERY_BYTE is set, which takes many minutes.
 func (r Recording) Stride() int {
 	if os.Getenv("DECKHAND_EVERY_BYTE") != "" {
 		return 1
@@ -125,7 +125,7 @@ type RoundTrip func(*http.Request) (*http.Response, error)
 // RoundTrip implements [http.RoundTripper].
 func (rt RoundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return rt(r) }
 
-// Answering is an endpoint that always answers this.
+// Answering returns an endpoint that always answers this.
 func Answering(status int, contentType, body string, headers ...string) RoundTrip {
 	h := http.Header{"Content-Type": {contentType}}
 	for i := 0; i+1 < len(headers); i += 2 {
@@ -136,7 +136,7 @@ func Answering(status int, contentType, body string, headers ...string) RoundTri
 	}
 }
 
-// Dripping is an endpoint that writes a piece every so often. When the pieces
+// Dripping returns an endpoint that writes a piece every so often. When the pieces
 // are used up it keeps the connection open without a word.
 func Dripping(every time.Duration, pieces ...string) RoundTrip {
 	return func(r *http.Request) (*http.Response, error) {

@@ -319,7 +319,7 @@ func trustWorkspace(workspace string) []string {
 	return []string{"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=" + workspace}
 }
 
-// commandEnvironment is the complete environment of one command. The last value of
+// commandEnvironment returns the complete environment of one command. The last value of
 // a variable is used.
 func commandEnvironment(base []string, id string, wanted map[string]string) []string {
 	last := map[string]string{}

@@ -27,7 +27,7 @@ const (
 	maxFindings = 16 << 10
 )
 
-// targets are what the probe tries: the metadata service, a public address, and the API
+// targets returns what the probe tries: the metadata service, a public address, and the API
 // server if its port is low.
 func targets(socket string, environ []string) probe.Targets {
 	t := probe.Targets{Server: os.Getpid(), Dir: filepath.Dir(socket), Addresses: []string{"169.254.169.254:80", "1.1.1.1:443"}}

@@ -148,7 +148,7 @@ func FinishWith(output json.RawMessage) (tool.Tool, error) {
 	}), nil
 }
 
-// ending is the Spec of a tool that ends the Run. Its effect is only in the journal, so it can be repeated safely.
+// ending returns the Spec of a tool that ends the Run. Its effect is only in the journal, so it can be repeated safely.
 func ending(name, page string) tool.Spec {
 	return tool.Spec{
 		Name: name, Description: strings.TrimSpace(page),

@@ -192,7 +192,7 @@ func allowsPrompt(raw json.RawMessage) bool {
 	return err == nil && (s.Properties["prompt"] != nil || string(s.AdditionalProperties) != "false")
 }
 
-// waiting is the Spec of a tool that waits for another session.
+// waiting returns the Spec of a tool that waits for another session.
 func waiting(name, description string) tool.Spec {
 	return tool.Spec{
 		Name: name, Description: description,

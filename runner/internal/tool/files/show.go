@@ -79,7 +79,7 @@ func (t *Toolset) show(ctx context.Context, at string) (tool.File, error) {
 	return tool.File{Name: name, Data: append(head[:n], rest...)}, nil
 }
 
-// shownText is the text beside a file, for models that cannot read files.
+// shownText returns the text beside a file, for models that cannot read files.
 func shownText(f tool.File) string { return fmt.Sprintf("%s has %d bytes", f.Name, len(f.Data)) }
 
 // A notShownError means that an image or a document is not shown.

@@ -204,7 +204,7 @@ func (c *connector) start(ctx, life context.Context) (sandbox.Process, error) {
 	return process, nil
 }
 
-// capabilities are the capabilities that this client announces to a server.
+// capabilities returns the capabilities that this client announces to a server.
 func (c *connector) capabilities() *mcp.ClientCapabilities {
 	if c.Toolset.Stdio != nil && c.Toolset.Stdio.InSandbox {
 		return &mcp.ClientCapabilities{RootsV2: &mcp.RootCapabilities{}} //nolint:staticcheck // servers of files still ask for it

@@ -84,7 +84,7 @@ func NewRemote(a Access) (*Remote, error) {
 	return r, nil
 }
 
-// URL is the repository's, without credentials.
+// URL returns the repository's, without credentials.
 func (r *Remote) URL() string { return r.at.text }
 
 // readCredentials reads the credentials that the scheme of the URL needs.
@@ -414,7 +414,7 @@ func (s *sshSession) Close() error {
 	return s.client.Close()
 }
 
-// quote is a path as one word of a shell.
+// quote returns a path as one word of a shell.
 func quote(path string) string {
 	return "'" + strings.NewReplacer("'", `'\''`, "!", `'\!'`).Replace(path) + "'"
 }

@@ -260,7 +260,7 @@ func (s *Store) Commit(c Commit) (string, error) {
 	return h.String(), err
 }
 
-// Tree is the name of a commit's tree.
+// Tree returns the name of a commit's tree.
 func (s *Store) Tree(commit string) (string, error) {
 	h, err := s.treeOf(commit)
 	return h.String(), err

@@ -281,7 +281,7 @@ func (t *httpTransport) statusError(res *http.Response, said string) error {
 	}
 }
 
-// target is where a redirect leads, as the URL of a repository.
+// target returns where a redirect leads, as the URL of a repository.
 func target(res *http.Response) string {
 	to, err := res.Location()
 	if err != nil {

@@ -113,7 +113,7 @@ func (p *program) refuse(e syscall.Errno) {
 	p.add(unix.BPF_RET|unix.BPF_K, unix.SECCOMP_RET_ERRNO|uint32(e)) //nolint:gosec // errors are small
 }
 
-// fail is a block that refuses.
+// fail returns a block that refuses.
 func (*program) fail(e syscall.Errno) func(*program) {
 	return func(p *program) { p.refuse(e) }
 }
