@@ -15,8 +15,8 @@ import (
 var version = "unknown"
 
 func main() {
-	// Otherwise Go ends the process when the reader of its output does, such as head, and pods that
-	// it created stay. Now the next write fails.
+	// Without this, Go ends the process when the reader of its output ends, such as head, and pods that it created
+	// remain. With it, the next write returns an error.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	code := cli.Main(ctx, cli.NewFactory(os.Stdin, os.Stdout, os.Stderr), version, os.Args[1:])

@@ -10,7 +10,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/operator"
 )
 
-// defaultFlags are what holds for Runs and Agents that say nothing.
+// defaultFlags are the defaults of Runs and Agents.
 type defaultFlags struct {
 	ttl        time.Duration
 	durability string

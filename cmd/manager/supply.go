@@ -15,7 +15,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// supplyFlags are how all runner pods get their images and reach the outside.
+// supplyFlags are the flags for images, registries and proxies of all runner pods.
 type supplyFlags struct {
 	supply       operator.Supply
 	podUser      string

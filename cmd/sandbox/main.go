@@ -1,7 +1,7 @@
 //go:build linux
 
-// Command sandbox is the first process of a container in which an agent's
-// programs run, and what puts itself there.
+// Command sandbox is the first process of the container in which an agent's programs run. It also installs itself into
+// that container.
 package main
 
 import (

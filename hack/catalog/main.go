@@ -86,7 +86,7 @@ func read(path string) (map[string]string, error) {
 	}
 }
 
-// A list is what the package says, and where it is from.
+// A list has the prices of the package, and their source.
 type list struct {
 	listprices.Header
 

@@ -204,8 +204,8 @@ func unitsOf(prices map[string]json.RawMessage) (map[string]stepped, error) {
 	return units, nil
 }
 
-// tierAt returns the prices of requests with more than above input tokens. What has no price of its
-// own costs as much as input.
+// tierAt returns the prices of requests with more than above input tokens. A kind of token without a price costs as
+// much as input.
 func tierAt(units map[string]stepped, above int64) (task.PriceTier, error) {
 	t := task.PriceTier{Above: above}
 	for _, f := range []struct {

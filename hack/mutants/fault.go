@@ -20,7 +20,7 @@ type fault struct {
 	old, new   string
 }
 
-// String is a line that does not depend on where in the file the fault is.
+// String describes the fault without its line number, so that it is the same after changes elsewhere in the file.
 func (f fault) String() string {
 	return fmt.Sprintf("%s %s: %s -> %s IN %s", f.file, f.function, oneLine(f.old), oneLine(f.new), f.line)
 }

@@ -145,7 +145,7 @@ func (r *result) String() string {
 		r.dir, r.noticed, r.timedOut, len(r.survivors), r.equivalent)
 }
 
-// failure returns why a package is not good enough; nil: it is.
+// failure returns an error if the tests of a package notice too few faults.
 func (r *result) failure() error {
 	all := r.noticed + len(r.survivors)
 	switch {

@@ -77,7 +77,7 @@ func (t target) faults(seed string) ([]fault, error) {
 	return all, nil
 }
 
-// A verdict is what the tests say of a fault.
+// A verdict is the result of the tests with a fault.
 type verdict int
 
 const (

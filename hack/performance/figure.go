@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A scale is the units in which figures of one kind are told, smallest first.
+// A scale is the units of figures of one kind, smallest first.
 type scale struct {
 	step  float64
 	names []string
@@ -39,8 +39,7 @@ func format(value float64, unit string) string {
 // times is the unit of a ratio.
 const times = "×"
 
-// significant is a number with three digits that count, at least all of those
-// before the point.
+// significant formats a number with three significant digits, and with all digits before the point.
 func significant(v float64) string {
 	digits := 2
 	for size := math.Abs(v); size >= 10 && digits > 0; size /= 10 {
@@ -53,7 +52,7 @@ func significant(v float64) string {
 	return text
 }
 
-// A bar is what a figure is held to; the zero bar is none.
+// A bar is a bound for a figure; the zero bar allows any figure.
 type bar struct {
 	sign  string // ≤ or ≥
 	value float64

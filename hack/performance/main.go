@@ -67,7 +67,7 @@ func checkCounts(file string) error {
 	return r.failure()
 }
 
-// write makes the page anew and tells of bars that are not held.
+// write writes the page. It prints the bars that are not satisfied, and returns an error for bars of ratios and counts.
 func write(page string, files map[string]*string) error {
 	old, err := optional(page)
 	if err != nil {
@@ -115,7 +115,7 @@ var sections = []section{
 	{"parts", "\n## The runner as a program\n", "bench"},
 }
 
-// render returns the page, and the renderer that knows the bars that are not held.
+// render returns the page, and the renderer, which has the bars that are not satisfied.
 func render(old string, measured map[string]string) (page string, r *renderer, err error) {
 	r = &renderer{}
 	values := map[string]any{}
@@ -135,7 +135,7 @@ func render(old string, measured map[string]string) (page string, r *renderer, e
 	return b.String(), r, err
 }
 
-// kept returns what a page says of a section, with its head and without the next one's.
+// kept returns the text of a section in a page, with its heading.
 func (s section) kept(page string) string {
 	_, rest, found := strings.Cut(page, s.head)
 	if !found {

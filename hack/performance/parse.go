@@ -10,7 +10,7 @@ import (
 
 // measurements are what one run of the benchmarks printed.
 type measurements struct {
-	// Where says when and where it was; CPU on what; Kubernetes which, if any.
+	// Where has the date and the machine, CPU the processor, Kubernetes the version of the cluster, if any.
 	Where, CPU, Kubernetes string
 
 	values map[metric][]float64
@@ -29,7 +29,7 @@ const module = "github.com/deckhand-dev/deckhand/"
 // processors matches the number of processors at the end of a benchmark's name.
 var processors = regexp.MustCompile(`-\d+$`)
 
-// parse reads what `go test -bench` prints, and leaves out what it does not know.
+// parse reads the output of `go test -bench`, and ignores other lines.
 func parse(text string) *measurements {
 	m := &measurements{values: map[metric][]float64{}}
 	pkg := ""
@@ -68,7 +68,7 @@ func (m *measurements) add(pkg string, fields []string) {
 	}
 }
 
-// median returns the middle of what was measured; false when nothing was.
+// median returns the median of a metric; false: it was not measured.
 func (m *measurements) median(of metric) (float64, bool) {
 	all := slices.Sorted(slices.Values(m.values[of]))
 	if len(all) == 0 {

@@ -6,8 +6,7 @@ type row struct {
 	of   metric
 	// as is the unit in which it is written; empty: a bare number.
 	as string
-	// over is what it is divided by, where the row is a ratio; both are taken in
-	// one run, and the bar is the ratio's.
+	// over is the divisor if the row is a ratio. Both metrics are of the same run, and the bar is for the ratio.
 	over metric
 	// extra are more figures of the same benchmark, written after it.
 	extra []extraFigure
@@ -17,14 +16,14 @@ type row struct {
 // An extraFigure is another figure of a row's benchmark.
 type extraFigure struct{ unit, as string }
 
-// memory is what one operation takes.
+// memory are the figures of the memory that one operation takes.
 var memory = []extraFigure{{"B/op", "B"}, {"allocs/op", "allocs"}}
 
 // p99 is written after a median, and the live heap after the memory of a process.
 var (
 	p99  = []extraFigure{{"p99-ms", "ms"}}
 	live = []extraFigure{{"live-MiB", "MiB"}}
-	// bothPatches are those of a trivial Run, after their mean.
+	// bothPatches are the figures of the two patches of a trivial Run, which the page shows after their mean.
 	bothPatches = []extraFigure{{"result-CPU-ms", "ms"}, {"end-CPU-ms", "ms"}}
 	// slowest is the maximum after a median.
 	slowest = []extraFigure{{"max-ms", "ms"}}

@@ -13,7 +13,7 @@ type renderer struct {
 	failed []string // those of missed that must be held
 }
 
-// failure returns the error of the bars that must be held and are not.
+// failure returns an error for the bars that must be satisfied and are not.
 func (r *renderer) failure() error {
 	if len(r.failed) == 0 {
 		return nil
@@ -54,7 +54,7 @@ func (r *renderer) table(name string, from *measurements) (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
-// size returns how many were measured, as 1,000.
+// size returns the value of a metric as a whole number with commas, for example 1,000.
 func size(from *measurements, bench, unit string) (string, error) {
 	n, err := from.of(metric{"test/bench", bench, unit})
 	if err != nil {
@@ -69,7 +69,7 @@ func size(from *measurements, bench, unit string) (string, error) {
 
 func line(cells []string) string { return "| " + strings.Join(cells, " | ") + " |" }
 
-// held returns the bar of a row, and whether the figure is on its right side.
+// held returns the bar of a row as text, with a mark if the figure does not satisfy it.
 func (r *renderer) held(w row, value float64, figure string) string {
 	unit := w.as
 	if w.ratio() {

@@ -31,7 +31,7 @@ the files are downloaded.
 
 var errUsage = errors.New(strings.TrimSpace(usage))
 
-// A release is what the verbs know of it.
+// A release is a version of Deckhand, with its address and time.
 type release struct {
 	version string
 	url     string

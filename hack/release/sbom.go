@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// noAssertion is what SPDX says where a document does not know.
+// noAssertion is the value of SPDX for unknown facts.
 const noAssertion = "NOASSERTION"
 
 // The parts of SPDX 2.3 that a bill of materials of Go programs needs:

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// module is what the paths of packages begin with.
+// module is the prefix of the paths of packages.
 const module = "github.com/deckhand-dev/deckhand/"
 
 // The possible results of a row.
@@ -61,7 +61,7 @@ func read(name string, into map[key]string) error {
 	return lines.Err()
 }
 
-// merged returns the result of a test that ran twice: it failed once, or one of them played it whole.
+// merged returns the joint result of two runs of a test: failed if one failed, else passed if one passed.
 func merged(a, b string) string {
 	for _, result := range []string{failed, passed} {
 		if a == result || b == result {

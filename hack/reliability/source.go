@@ -67,7 +67,7 @@ var (
 	testName  = regexp.MustCompile(`^(?:(.+)\.)?(Test\w+)(?:/(.+))?$`)
 )
 
-// find is what a name of a row stands for; empty: nothing.
+// find returns the tests that a name of a row stands for; empty: there is none.
 func (s sources) find(name string) []target {
 	if m := storyName.FindStringSubmatch(name); m != nil {
 		return s.stories(m[1], m[2])
@@ -110,8 +110,7 @@ func (s sources) named(only, name, sub string) []target {
 	return out
 }
 
-// mentions reports whether the tests of a package hold the name of a subtest.
-// Whether it runs is shown by the record.
+// mentions reports whether the tests of a package contain the name of a subtest. The record shows whether it ran.
 func (s sources) mentions(dir, sub string) bool {
 	for part := range strings.SplitSeq(sub, "/") {
 		if !strings.Contains(s.text[dir], `"`+part+`"`) {

@@ -18,7 +18,7 @@ import (
 // A schema is a JSON schema, as written.
 type schema = map[string]any
 
-// kind says which kind of object a schema describes.
+// kind is the kind of object that a schema describes.
 type kind struct{ Group, Version, Kind string }
 
 func main() {
@@ -166,7 +166,7 @@ func closeObject(s schema) {
 	}
 }
 
-// fileOf returns where kubeconform looks: deployment-apps-v1.json, service-v1.json.
+// fileOf returns the file in which kubeconform looks for a kind: deployment-apps-v1.json, service-v1.json.
 func fileOf(out string, k kind) string {
 	name := k.Kind
 	if group, _, _ := strings.Cut(k.Group, "."); group != "" {

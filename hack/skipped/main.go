@@ -80,7 +80,7 @@ func notRun(modules modules, tested, files []string) ([]string, error) {
 	return missing, nil
 }
 
-// A record is what test events tell.
+// A record is the content of test events.
 type record struct {
 	ran     map[string]bool // the packages of which a test ran
 	played  map[test]bool   // or failed, which others have to see
@@ -89,7 +89,7 @@ type record struct {
 
 type test struct{ pkg, name string }
 
-// readAll returns what files tell together.
+// readAll returns the joint record of files.
 func readAll(files []string) (record, error) {
 	r := record{ran: map[string]bool{}, played: map[test]bool{}}
 	for _, name := range files {

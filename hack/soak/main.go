@@ -87,7 +87,7 @@ func read(dir string) ([]soak.Tally, error) {
 //go:embed page.md.tmpl
 var layout string
 
-// A page is what the template shows.
+// A page is the data of the template.
 type page struct {
 	Where  string
 	Seed   uint64
@@ -165,8 +165,8 @@ func rows(layer string, counts map[string]int) []countRow {
 	return list
 }
 
-// rate returns how many of the kills led to a violation. Without one, the true rate is below 3/N
-// with a confidence of 95 %.
+// rate returns the share of kills that led to a violation. Without one, the true rate is below 3/N with a confidence of
+// 95 %.
 func rate(violations, kills int) string {
 	if violations > 0 || kills == 0 {
 		return fmt.Sprintf("**%d of %d**", violations, kills)

@@ -47,7 +47,7 @@ func isManifest(path string) bool {
 	return (strings.HasSuffix(path, ".yaml") || strings.HasSuffix(path, "NOTES.txt")) && !strings.Contains(path, "/crd/")
 }
 
-// manifestMessage is what a manifest says to people: a comment, or a message of an admission policy.
+// manifestMessage matches the texts for users in a manifest: comments, and messages of admission policies.
 var manifestMessage = regexp.MustCompile(`(?:^|\s)#\s+(.*)$|^\s*(?:-\s+)?(?:message|description):\s+(.*)$`)
 
 // manifestExpression is the CEL expression that makes a message of an admission policy.

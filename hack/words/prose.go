@@ -154,7 +154,7 @@ func (p prose) addDoc(line func(token.Pos) int, doc *ast.CommentGroup) {
 
 var sentenceEnd = regexp.MustCompile(`[a-z][.] `)
 
-// isSentence tells messages from code and from lists of words.
+// isSentence reports whether a text is a message, and not code or a list of words.
 func isSentence(text string) bool {
 	words := len(strings.Fields(text))
 	list := words > 20 && !strings.ContainsAny(text, ",;") && !sentenceEnd.MatchString(text)

@@ -13,7 +13,7 @@ import (
 // maxEntries bounds each list of a Log.
 const maxEntries = 1000
 
-// A Log is what happened.
+// A Log is the requests that the server has answered.
 type Log struct {
 	// Pushes are the references that changed, oldest first.
 	Pushes []Push `json:"pushes"`
@@ -34,7 +34,7 @@ type Push struct {
 	New        string `json:"new"`
 }
 
-// An Authorization is a header by its sum: it is said again nowhere.
+// An Authorization is an Authorization header by its hash: its value is stored nowhere.
 type Authorization struct {
 	SHA256   string `json:"sha256"`
 	Accepted bool   `json:"accepted"`
@@ -51,7 +51,7 @@ func newRecord() *record {
 	return &record{log: Log{Pushes: []Push{}, Authorizations: []Authorization{}}}
 }
 
-// saw counts a header; no header is none.
+// saw counts an Authorization header; an empty one is not counted.
 func (r *record) saw(header string, accepted bool) {
 	if header == "" {
 		return
@@ -102,7 +102,7 @@ func (r *record) pushed(name string, before, after map[string]string) {
 	r.log.Pushes = append(r.log.Pushes, pushes[:min(free, len(pushes))]...)
 }
 
-// ServeHTTP tells what happened.
+// ServeHTTP answers with the Log.
 func (r *record) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -4,13 +4,11 @@
 //
 //	GIT_USER=dev GIT_PASSWORD=… gitserver --listen :8080 --root /srv
 //
-// It is `git http-backend` behind a door, so it runs where git is. Its own image
-// has none: `gitserver --install FILE` copies the program to where a container of
-// an image with git can start it.
+// It checks credentials and calls `git http-backend`, so it needs a git. Its own image has none: `gitserver --install
+// FILE` copies the program to where a container of an image with git can start it.
 //
-// GET /log is what happened, as a Log; see there. A path below /moved/ is
-// answered with a redirect to the same path below GIT_MOVED_TO, for clients that
-// must not follow one.
+// GET /log returns a Log. A path below /moved/ is answered with a redirect to the same path below GIT_MOVED_TO, for
+// clients that must not follow one.
 package main
 
 import (
@@ -25,7 +23,7 @@ import (
 	"time"
 )
 
-// grace is how long open answers may go on after SIGTERM.
+// grace is how long answers may take to end after SIGTERM.
 const grace = 2 * time.Second
 
 func main() {
@@ -70,7 +68,7 @@ func run(ctx context.Context, listen, root string) error {
 	return nil
 }
 
-// install copies the program that runs.
+// install copies this program to target.
 func install(target string) error {
 	self, err := os.Executable()
 	if err != nil {

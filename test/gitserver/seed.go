@@ -12,11 +12,10 @@ import (
 	"strings"
 )
 
-// repository is the one that is there from the beginning.
+// repository is the name of the only repository.
 const repository = "app.git"
 
-// seed are the files of its first commit. The names end in .txt, or they would
-// be a module of ours.
+// seed are the files of its first commit. The names end in .txt, so that they are not a module of this repository.
 //
 //go:embed all:seed
 var seed embed.FS
@@ -63,8 +62,7 @@ func writeSeed(dir string) error {
 	})
 }
 
-// git runs git with nobody's configuration, and as the same author at the same
-// time everywhere.
+// git runs git without configuration, and with a fixed author and time.
 func git(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", args...) //nolint:gosec // the arguments are ours
 	cmd.Dir = dir

@@ -17,7 +17,7 @@ import (
 // maxBody is how much a client may send at once.
 const maxBody = 64 << 20
 
-// An authorizer lets one user in.
+// An authorizer accepts the requests of one user.
 type authorizer struct {
 	user     string
 	password string
@@ -30,7 +30,7 @@ func (a authorizer) opens(r *http.Request) bool {
 	return right == 1
 }
 
-// A server is git behind a door.
+// A server serves git to authorized requests.
 type server struct {
 	authorizer authorizer
 	root       string
@@ -39,7 +39,7 @@ type server struct {
 	one        sync.Mutex // push at a time, so that it is known whose it was
 }
 
-// newHandler serves the repositories of a folder, and what happened.
+// newHandler returns a handler for the repositories of a folder and for the Log.
 func newHandler(root, movedTo string, d authorizer) (http.Handler, error) {
 	program, err := exec.LookPath("git")
 	if err != nil {
@@ -61,7 +61,7 @@ func newHandler(root, movedTo string, d authorizer) (http.Handler, error) {
 	return mux, nil
 }
 
-// serve hands a request to git if it is authorized.
+// serve passes an authorized request to git.
 func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	open := s.authorizer.opens(r)
 	s.record.saw(r.Header.Get("Authorization"), open)
@@ -91,7 +91,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	s.record.pushed(name, before, s.refs(context.WithoutCancel(r.Context()), name)) // also when the client went away
 }
 
-// refs returns the references of a repository. One that is not there has none.
+// refs returns the references of a repository. A repository that does not exist has none.
 func (s *server) refs(ctx context.Context, name string) map[string]string {
 	refs := map[string]string{}
 	out, err := git(ctx, filepath.Join(s.root, filepath.Base(name)), "for-each-ref", "--format=%(refname) %(objectname)")

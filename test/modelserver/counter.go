@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// How many things are counted, and how long their names are.
+// How many ids are counted at most, and how long an id may be.
 const (
 	maxCounts = 10000
 	maxID     = 200
 )
 
-// A counter counts effects: what was done twice is seen here.
+// A counter counts effects by id, so that a test sees an effect that was repeated.
 type counter struct {
 	mu     sync.Mutex
 	counts map[string]int
 }
 
-// add counts POST /count?id=…, and answers how often that was asked for. The
-// effect is first; &delayMS=… puts a pause between it and its answer.
+// add answers POST /count?id=…: it counts the effect, and answers how often it was counted. With &delayMS=… there is a
+// pause between the effect and the answer.
 func (c *counter) add(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	id := query.Get("id")
@@ -41,7 +41,7 @@ func (c *counter) add(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// increment says no when too many things are counted.
+// increment counts an effect; false: there are too many ids.
 func (c *counter) increment(id string) (n int, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,7 +52,7 @@ func (c *counter) increment(id string) (n int, ok bool) {
 	return c.counts[id], true
 }
 
-// list answers GET /counts: how often by id.
+// list answers GET /counts: the number of effects by id.
 func (c *counter) list(w http.ResponseWriter, _ *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

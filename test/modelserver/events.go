@@ -2,7 +2,7 @@ package main
 
 import "encoding/json"
 
-// A completion is an answer of the wire of chat completions.
+// A completion is an answer of the API of chat completions.
 type completion struct {
 	ID      string `json:"id"`
 	Choices []struct {
@@ -28,13 +28,13 @@ type completion struct {
 	} `json:"usage"`
 }
 
-// stops are reasons to end in the words of Messages.
+// stops maps finish reasons of chat completions to stop reasons of Messages.
 var stops = map[string]string{"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens", "content_filter": "refusal"}
 
-// signature stands for what a provider signs its thinking with.
+// signature stands for the signature of a provider under its thinking.
 const signature = "c2NyaXB0ZWQ="
 
-// events returns the answer as a stream of Messages has it.
+// events returns the answer as the events of a stream of Messages.
 func (c completion) events(model string) []map[string]any {
 	textResult := c.Choices[0]
 	list := []map[string]any{{"type": "message_start", "message": map[string]any{

@@ -9,8 +9,8 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/testing/otlptest"
 )
 
-// newHandler puts everything together: pages first, then an MCP server, and the two
-// wires over one script.
+// newHandler returns the handler of the server: pages first, then an MCP server, and two APIs of models over one
+// script.
 func newHandler(chat, tools http.Handler, pages *http.ServeMux) http.Handler {
 	asked, effects, collector := &journal{entries: []Entry{}}, &counter{counts: map[string]int{}}, &otlptest.Collector{}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -53,8 +53,7 @@ func newHandler(chat, tools http.Handler, pages *http.ServeMux) http.Handler {
 	})
 }
 
-// normalizeKey puts a key into the one header where scripts look for it, wherever the
-// provider wants it.
+// normalizeKey copies the API key from the header of the provider to the header that scripts read.
 func normalizeKey(r *http.Request) {
 	for _, name := range []string{"Api-Key", "X-Api-Key"} {
 		if key := r.Header.Get(name); key != "" && r.Header.Get("Authorization") == "" {

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// What is kept of requests: so many, and so many bytes of the body of each.
+// Bounds of the journal: the number of requests, and the bytes of the body of each.
 const (
 	maxEntries = 2000
 	maxBody    = 256 << 10
@@ -23,13 +23,13 @@ type Entry struct {
 	Body   string      `json:"body"`
 }
 
-// A journal keeps what was asked.
+// A journal keeps the latest requests.
 type journal struct {
 	mu      sync.Mutex
 	entries []Entry
 }
 
-// record keeps a request, whose body can still be read after that.
+// record keeps a request. Its body can still be read after that.
 func (j *journal) record(r *http.Request) {
 	head, _ := io.ReadAll(io.LimitReader(r.Body, maxBody)) // what fails here fails again for whoever reads on
 	r.Body = struct {
@@ -43,7 +43,7 @@ func (j *journal) record(r *http.Request) {
 	}
 }
 
-// ServeHTTP tells what was asked.
+// ServeHTTP answers with the requests, oldest first.
 func (j *journal) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

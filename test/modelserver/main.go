@@ -43,13 +43,13 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
 )
 
-// These hold the script and the pages where no file is named.
+// Variables with the script and the pages, for a server without files.
 const (
 	envScript = "MODELSERVER_SCRIPT"
 	envPages  = "MODELSERVER_PAGES"
 )
 
-// grace is how long open answers may go on after SIGTERM.
+// grace is how long answers may take to end after SIGTERM.
 const grace = 2 * time.Second
 
 func main() {
@@ -115,7 +115,7 @@ func load(scriptPath, pagesPath string) (http.Handler, error) {
 	return newHandler(chat, newMCP(script.Key), pages), nil
 }
 
-// source returns a file, or without one a variable of the environment.
+// source returns the content of a file, or without a path the value of an environment variable.
 func source(path, variable string) ([]byte, error) {
 	if path == "" {
 		return []byte(os.Getenv(variable)), nil

@@ -10,8 +10,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// newMCP returns an MCP server over HTTP: the berths of a harbor. Who does not show
-// the key as a bearer token is refused; an empty key refuses nobody.
+// newMCP returns an MCP server over HTTP, for the berths of a harbor. It refuses requests without the key as bearer
+// token; an empty key refuses none.
 func newMCP(key string) http.Handler {
 	server := newHarborServer()
 	serve := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
@@ -29,8 +29,8 @@ type bookIn struct {
 	Ship  string `json:"ship" jsonschema:"the name of the ship"`
 }
 
-// newHarborServer returns a server with tools that read and write, one that agents had better
-// not have, and a resource.
+// newHarborServer returns a server with tools that read and write, a tool that agents should not be given, and a
+// resource.
 func newHarborServer() *mcp.Server {
 	var mu sync.Mutex
 	booked := map[int]string{}

@@ -12,9 +12,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model"
 )
 
-// messages answers a request of the Messages API: it asks the script the same
-// question over the wire of chat completions, and tells the answer in the words
-// of Messages.
+// messages answers a request of the Messages API. It sends the same request to the script as chat completions, and
+// converts the answer.
 func messages(w http.ResponseWriter, r *http.Request, chat http.Handler) {
 	var asked message
 	err := json.NewDecoder(r.Body).Decode(&asked)
@@ -37,7 +36,7 @@ func messages(w http.ResponseWriter, r *http.Request, chat http.Handler) {
 	writeAnswer(w, recorded, asked)
 }
 
-// writeAnswer gives the answer of a script.
+// writeAnswer writes the answer of a script in the form of Messages.
 func writeAnswer(w http.ResponseWriter, recorded *httptest.ResponseRecorder, asked message) {
 	if recorded.Code != http.StatusOK {
 		var failed struct {
@@ -62,7 +61,7 @@ func writeAnswer(w http.ResponseWriter, recorded *httptest.ResponseRecorder, ask
 	}
 }
 
-// A message is a request of the Messages API, as far as it matters.
+// A message has the fields of a request of the Messages API that the server reads.
 type message struct {
 	Model     string          `json:"model"`
 	MaxTokens int64           `json:"max_tokens"`
@@ -78,7 +77,7 @@ type message struct {
 	} `json:"tools"`
 }
 
-// check refuses what the provider refuses and the script does not look at.
+// check returns an error for a request that the provider would refuse and that the script would accept.
 func (m message) check() error {
 	switch {
 	case m.MaxTokens <= 0:
@@ -94,7 +93,7 @@ func (m message) check() error {
 	return nil
 }
 
-// A block is a part of a message. Content may be blocks itself.
+// A block is a part of a message. Content may be a list of blocks.
 type block struct {
 	Type    string          `json:"type"`
 	Text    string          `json:"text"`
@@ -105,7 +104,7 @@ type block struct {
 	Content json.RawMessage `json:"content"`
 }
 
-// blocks returns the parts of what may be a mere string.
+// blocks returns the parts of a content, which may also be a string.
 func blocks(raw json.RawMessage) []block {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -116,7 +115,7 @@ func blocks(raw json.RawMessage) []block {
 	return list
 }
 
-// text returns what blocks say.
+// text returns the text of blocks.
 func text(list []block) string {
 	var all strings.Builder
 	for _, b := range list {
@@ -127,7 +126,7 @@ func text(list []block) string {
 	return all.String()
 }
 
-// chat returns the same request in the words of chat completions.
+// chat returns the same request in the form of chat completions.
 func (m message) chat() map[string]any {
 	var list []map[string]any
 	if system := text(blocks(m.System)); system != "" {
@@ -148,7 +147,7 @@ func (m message) chat() map[string]any {
 	return map[string]any{"model": m.Model, "messages": list, "tools": tools}
 }
 
-// turn is one message: results of tools are messages of their own.
+// turn returns one message as messages of chat completions, where each result of a tool is a message of its own.
 func turn(role string, list []block) []map[string]any {
 	var all []map[string]any
 	var calls []any
@@ -178,7 +177,7 @@ func refuse(w http.ResponseWriter, status int, why string) {
 	_, _ = w.Write(encode(map[string]any{"type": "error", "error": map[string]any{"type": "scripted_error", "message": why}}))
 }
 
-// encode is v as JSON. Raw parts that are none are the script's mistake.
+// encode returns v as JSON, or the text of the error if the script has a raw part that is not JSON.
 func encode(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// A Page is one answer that is always the same.
+// A Page is a fixed answer.
 type Page struct {
-	// Status is 200 unless it is said.
+	// Status is the HTTP status. Default 200.
 	Status      int               `json:"status,omitempty"`
 	ContentType string            `json:"contentType,omitempty"`
 	Headers     map[string]string `json:"headers,omitempty"`

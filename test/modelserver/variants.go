@@ -8,10 +8,9 @@ import (
 	"strings"
 )
 
-// Variants are dialogues of one model for some requests: the script's model
-// "gpt-5?the tide" answers in the place of "gpt-5" where a request contains "the
-// tide". Of several it is the one whose text comes last in the request. The
-// turns of a variant are counted as all others are.
+// Variants are scripts of a model for some requests: the script's model "gpt-5?the tide" answers in place of "gpt-5" if
+// a request contains "the tide". If the texts of several variants occur, the variant whose text occurs last in the
+// request answers. The turns of a variant are counted like those of other models.
 type variants map[string][]string // texts by model
 
 func variantsOf(names []string) variants {
@@ -56,8 +55,7 @@ func (v variants) rename(body []byte) []byte {
 	return encode(fields)
 }
 
-// plain is messages whose content, where it is a list of parts, is the text of
-// them.
+// plain returns messages with each content that is a list of parts replaced by the text of these parts.
 func plain(messages json.RawMessage) json.RawMessage {
 	var list []map[string]json.RawMessage
 	if json.Unmarshal(messages, &list) != nil {

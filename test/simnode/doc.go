@@ -12,7 +12,7 @@
 //
 // Both need a client that may impersonate, as an administrator may.
 //
-// A simulated node is tainted, so that only pods get there that tolerate it:
+// A simulated node is tainted, so that only pods that tolerate it are scheduled there:
 //
 //	pod.Spec.NodeSelector = simnode.Selector("sim")
 //	pod.Spec.Tolerations = simnode.Tolerations()

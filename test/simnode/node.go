@@ -29,7 +29,7 @@ func Tolerations() []corev1.Toleration {
 	return []corev1.Toleration{{Key: label, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}
 }
 
-// capacity returns more than a test uses up.
+// capacity returns the capacity of the node, which no test exceeds.
 func capacity() corev1.ResourceList {
 	return corev1.ResourceList{
 		corev1.ResourcePods:             resource.MustParse("20000"),
@@ -39,7 +39,7 @@ func capacity() corev1.ResourceList {
 	}
 }
 
-// register creates the Node, or takes over the one that an earlier test left.
+// register creates the Node, or uses the Node of an earlier test.
 func (n *Node) register(ctx context.Context) error {
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: n.options.Name, Labels: map[string]string{label: n.options.Name, corev1.LabelHostname: n.options.Name}},
@@ -68,7 +68,7 @@ func (n *Node) register(ctx context.Context) error {
 const (
 	// renewal is how often the lease is renewed, as kubelets do.
 	renewal = 10 * time.Second
-	// leaseSeconds is how long it is valid, as that of kubelets is.
+	// leaseSeconds is how long the lease is valid, as with kubelets.
 	leaseSeconds int32 = 40
 )
 

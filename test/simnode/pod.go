@@ -18,7 +18,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// A pod is one that the node has taken.
+// A pod is a pod that runs on the node.
 type pod struct {
 	node      *Node
 	seen      *corev1.Pod // as it was when it came; never changed
@@ -94,7 +94,7 @@ func (p *pod) isDeleted() bool {
 	}
 }
 
-// run does the pod's work, which its deletion interrupts.
+// run works as the pod's runner or container. The deletion of the pod interrupts it.
 func (p *pod) run(ctx context.Context) exit {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -158,7 +158,7 @@ func (p *pod) ended(e exit) corev1.PodStatus {
 	return status
 }
 
-// status returns what running and ended pods have.
+// status returns the fields of the status that both running and ended pods have.
 func (p *pod) status(phase corev1.PodPhase, ready corev1.ConditionStatus) corev1.PodStatus {
 	status := corev1.PodStatus{Phase: phase, StartTime: &p.started, PodIP: p.address, PodIPs: []corev1.PodIP{{IP: p.address}}}
 	for kind, is := range map[corev1.PodConditionType]corev1.ConditionStatus{

@@ -18,7 +18,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// runner reports what a runner reports of a Run that reads one file and answers.
+// runner sends the reports of a runner whose agent reads one file and answers.
 func (p *pod) runner(ctx context.Context) exit {
 	var t task.Task
 	if err := json.Unmarshal([]byte(p.seen.Annotations[v1alpha1.AnnotationTask]), &t); err != nil {
@@ -68,8 +68,8 @@ func finished(p task.Progress, took time.Duration) task.Progress {
 	return p
 }
 
-// exit returns how the runner's process ends, and its termination message. To be fenced
-// is no failure: a runner that was replaced ends like that.
+// exit returns the exit code of the runner's process and its termination message. A fenced runner has not failed: a
+// runner that was replaced ends so.
 func (p *pod) exit(ctx context.Context, last task.Progress, err error) exit {
 	end, fenced := errors.AsType[*task.EndError](err)
 	fenced = fenced && end.Reason == task.ReasonFenced
@@ -89,8 +89,8 @@ func (p *pod) exit(ctx context.Context, last task.Progress, err error) exit {
 	return exit{code: int32(task.ExitCode(result.Reason)), message: string(message)} //nolint:gosec // exit codes are below 256
 }
 
-// identity makes the requests of the pod's ServiceAccount, with what a token bound
-// to the pod says of it.
+// identity returns a transport that impersonates the pod's ServiceAccount, with the name and UID of the pod as in a
+// bound token.
 func (p *pod) identity() http.RoundTripper {
 	namespace := p.seen.Namespace
 	return withoutToken{transport.NewImpersonatingRoundTripper(transport.ImpersonationConfig{

@@ -19,16 +19,15 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Options say what a simulated node does.
+// Options configure a simulated node.
 type Options struct {
 	Name string
 	// Work is how long a pod works; nil: not at all.
 	Work func(*corev1.Pod) time.Duration
-	// Effects returns what the runner of a pod changes outside, before it works; nil: nothing.
-	// It is changed after the API server accepted a report that effects begin.
+	// Effects returns what the runner of a pod changes outside, before it works; nil: nothing. The returned function
+	// makes the change. It is called after the API server accepted the report that effects begin.
 	Effects func(*corev1.Pod) func()
-	// Failed is called with what a kubelet or runner could not do, from several
-	// goroutines at once; nil: with nothing.
+	// Failed is called with the errors of kubelet and runners, from several goroutines at once; nil: it is not called.
 	Failed func(error)
 }
 
@@ -139,7 +138,7 @@ func (n *Node) observe(ctx context.Context, o any) {
 	}
 }
 
-// forget drops a pod that is gone.
+// forget removes a deleted pod.
 func (n *Node) forget(o any) {
 	if last, is := o.(cache.DeletedFinalStateUnknown); is {
 		o = last.Obj
@@ -157,7 +156,7 @@ func (n *Node) forget(o any) {
 	}
 }
 
-// address returns one of 198.18.0.0/15, the block for benchmarks of networks.
+// address returns a new address of 198.18.0.0/15, the block for benchmarks of networks.
 func (n *Node) address() string {
 	i := n.addresses.Add(1)
 	return fmt.Sprintf("198.%d.%d.%d", 18+i>>16&1, i>>8&0xff, i&0xff)

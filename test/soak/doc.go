@@ -10,7 +10,6 @@
 //     tests are in this package.
 //   - cluster: everything on a real cluster. The test is in test/e2e.
 //
-// SOAK_SEED chooses the moments, SOAK_KILLS how many there are, and SOAK_RUN plays only the
-// Run of that number. The seed and the number decide alone what happens to a Run, as far as
-// the scheduler of the machine lets them: calls of one turn may run side by side.
+// SOAK_SEED chooses the moments, SOAK_KILLS how many there are, and SOAK_RUN plays only the Run of that number. Seed
+// and number determine what happens to a Run, except for the order of calls of one turn, which run in parallel.
 package soak

@@ -22,7 +22,7 @@ const (
 	EnvOut   = "SOAK_OUT"
 )
 
-// defaultSeed is the seed of the short soak in CI, whose result does not depend on luck.
+// defaultSeed is the seed of the short soak in CI, so that its result is reproducible.
 const defaultSeed = 1
 
 // A Tally is what one layer of a soak found.
@@ -30,7 +30,7 @@ type Tally struct {
 	Layer string `json:"layer"`
 	Seed  uint64 `json:"seed"`
 	Runs  int    `json:"runs"`
-	// Kills counts by what was killed, Effects what became of the effects of all Runs.
+	// Kills counts by the killed process, Effects counts the effects of all Runs by their outcome.
 	Kills      map[string]int `json:"kills"`
 	Effects    map[string]int `json:"effects"`
 	Violations []Violation    `json:"violations,omitempty"`
@@ -43,7 +43,7 @@ type Violation struct {
 	Text      string    `json:"text"`
 }
 
-// Total returns how much was killed.
+// Total returns the number of kills.
 func (t Tally) Total() int {
 	total := 0
 	for _, n := range t.Kills {
@@ -138,7 +138,7 @@ func (s *Soak) add(change func(*Tally)) {
 	change(&s.tally)
 }
 
-// Tally returns what was counted so far.
+// Tally returns the counts so far.
 func (s *Soak) Tally() Tally {
 	s.mu.Lock()
 	defer s.mu.Unlock()

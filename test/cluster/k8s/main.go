@@ -1,6 +1,6 @@
-// Command k8s is all of Kubernetes in one file: etcd, the control plane, the node's kubelet and kube-proxy, kubectl,
-// and a small DNS. The name with which it is started selects the component, so a folder of links to it is a whole
-// installation. The name may also be the first argument: `k8s kubectl get pods`.
+// Command k8s has all programs of a Kubernetes in one file: etcd, the control plane, kubelet and kube-proxy, kubectl,
+// and a small DNS server. The name with which it is started selects the component, so a folder of links to it is a
+// whole installation. The name may also be the first argument: `k8s kubectl get pods`.
 package main
 
 import (

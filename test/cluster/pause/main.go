@@ -1,5 +1,5 @@
-// Command pause holds a pod's namespaces open. It is the only program of the
-// sandbox image, which is our own because there is no registry to pull one from.
+// Command pause holds a pod's namespaces open. It is the only program of the pause image, which the cluster builds
+// itself because it has no registry to pull one from.
 package main
 
 import (

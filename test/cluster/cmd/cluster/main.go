@@ -38,7 +38,7 @@ Needs root. Environment, with defaults:
   CLUSTER_MIRROR  http://deb.debian.org/debian    where Debian comes from
 `
 
-// A verb is what can be asked for on the command line.
+// A verb runs one command, such as cluster up.
 type verb func(ctx context.Context, s cluster.Site, args []string) error
 
 var verbs = map[string]verb{

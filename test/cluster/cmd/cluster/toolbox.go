@@ -13,7 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/test/cluster/internal/toolbox"
 )
 
-// loadToolbox gives the node the images that look like those of users.
+// loadToolbox loads into the nodes the images that resemble those of users.
 func loadToolbox(ctx context.Context, s cluster.Site, args []string) error {
 	o := toolbox.Options{
 		CacheDir: cmp.Or(os.Getenv("CLUSTER_LAYERS"), "/var/cache/deckhand-layers"),

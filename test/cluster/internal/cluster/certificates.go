@@ -11,8 +11,8 @@ type authority struct{ Site }
 
 func (s Site) authority() authority { return authority{s} }
 
-// identities returns the certificates, by file name. A kubelet must be who its
-// node is, or NodeRestriction refuses it.
+// identities returns the subjects of the certificates, by file name. The subject of a kubelet must be that of its node,
+// or NodeRestriction refuses it.
 func (s authority) identities() map[string]pki.Subject {
 	all := map[string]pki.Subject{
 		"apiserver": {Name: "kube-apiserver", Hosts: []string{
@@ -35,8 +35,7 @@ func (s authority) identities() map[string]pki.Subject {
 	return all
 }
 
-// certificates makes them once; the certificate of the authority is written
-// last and says that all are there.
+// certificates makes the certificates once. The certificate of the authority is written last: if it exists, all exist.
 func (s authority) certificates() error {
 	if _, err := os.Stat(s.pki("ca.crt")); err == nil {
 		return nil

@@ -41,7 +41,7 @@ func (s host) cgroups() ([]string, error) {
 	return dirs, nil
 }
 
-// makeCgroups makes what the kubelet insists on finding.
+// makeCgroups makes the cgroups without which the kubelet does not start.
 func (s host) makeCgroups() error {
 	dirs, err := s.cgroups()
 	if err != nil {
@@ -56,8 +56,8 @@ func (s host) makeCgroups() error {
 	return nil
 }
 
-// delegate lets the children of a cgroup (version 2) have its controllers. Those
-// the kernel refuses, the kubelet names when it misses them.
+// delegate lets the children of a cgroup (version 2) have its controllers. A controller that the kernel refuses is not
+// an error here: the kubelet names it if it needs it.
 func delegate(dir string) {
 	controllers, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {
@@ -90,8 +90,8 @@ func (s host) podProcesses() ([]proc.Identity, error) {
 	return found, err
 }
 
-// removeCgroups removes the cluster's cgroups, innermost first. The kernel takes
-// a moment to let go of one whose last process has ended.
+// removeCgroups removes the cluster's cgroups, innermost first. The kernel refuses to remove a cgroup for a moment
+// after its last process has ended.
 func (s host) removeCgroups(ctx context.Context) error {
 	var dirs []string
 	if err := s.eachCgroup(func(dir string) error { dirs = append(dirs, dir); return nil }); err != nil {

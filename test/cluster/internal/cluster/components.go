@@ -16,12 +16,12 @@ type component struct {
 	healthy check           // nil: it is enough that it runs
 }
 
-// components are those of a Site.
+// components builds the components of a Site.
 type components struct{ probes }
 
 func (s Site) components() components { return components{probes{s}} }
 
-// all lists them in the order in which they are started.
+// all lists the components in the order in which they are started.
 func (s components) all() []component {
 	return slices.Concat(
 		[]component{s.etcd()}, s.runtimes(), []component{s.apiServer(), s.gate()},
@@ -99,7 +99,7 @@ func (s components) gate() component {
 	}}
 }
 
-// self is the program that runs.
+// self returns the path of this program.
 func self() string {
 	path, err := os.Executable()
 	if err != nil {
@@ -157,8 +157,8 @@ func (s components) dns() component {
 	}})
 }
 
-// volumes answers claims of all nodes, which are one machine. It works as
-// administrator: it makes its own class.
+// volumes makes the volumes for claims of all nodes, which are one machine. It has the rights of the administrator,
+// because it creates its StorageClass.
 func (s components) volumes() component {
 	return s.control(component{name: "volumes", healthy: s.classListed, args: slices.Concat(
 		[]string{self(), "volumes", s.Kubeconfig(), s.Path("volumes")}, s.nodeNames(),

@@ -10,8 +10,7 @@
 // Each node has its own containerd: a kubelet ends all pods of its containerd that
 // are not its own. So an image is loaded twice.
 //
-// Everything it keeps is under one folder, everything it starts is written down
-// there, and Down takes all of it away. Up may be called at any time: what runs
-// stays, what died is started again, and when nothing lives any more (the
-// machine was restarted) what was left is cleared and a new cluster begins.
+// All files of the cluster are in one folder, with a record of each process, and Down removes all of it. Up may be
+// called at any time. It leaves running components alone and starts ended ones again. If no process is left, because
+// the machine was restarted, it clears the folder and starts a new cluster.
 package cluster

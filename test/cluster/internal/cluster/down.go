@@ -21,8 +21,8 @@ func (s Site) Down(ctx context.Context) error {
 	return s.clear(ctx)
 }
 
-// clear may be called when nothing is there, or when an earlier call was cut
-// short. The folder goes last, for it knows what else there is.
+// clear removes all of the cluster. It may be called when nothing is left, or when an earlier call was interrupted. It
+// removes the folder last, because the folder has the list of everything else.
 func (s Site) clear(ctx context.Context) error {
 	if err := s.killAll(ctx); err != nil {
 		return fmt.Errorf("stopping the cluster: %w", err)
@@ -48,7 +48,7 @@ func (s Site) clear(ctx context.Context) error {
 	return s.folder().remove()
 }
 
-// remove removes the marker last: a removal cut short can be taken up again.
+// remove removes the folder, and its marker last, so that an interrupted removal can be repeated.
 func (s folder) remove() error {
 	entries, err := os.ReadDir(s.Dir)
 	if err != nil {
@@ -68,8 +68,8 @@ func (s folder) remove() error {
 	return nil
 }
 
-// killAll ends the components first, so that nobody starts a container again,
-// then the containers and those that watch over them.
+// killAll ends the components first, so that none of them starts a container again, then the containers and their
+// shims.
 func (s Site) killAll(ctx context.Context) error {
 	var components []proc.Identity
 	for _, c := range s.components().all() {

@@ -21,10 +21,10 @@ var programs = []string{
 	"kubelet", "kube-proxy", "cluster-dns", "kubectl",
 }
 
-// assets are the names that envtest looks for.
+// assets are the names of the programs that envtest needs.
 var assets = []string{"etcd", "kube-apiserver", "kubectl"}
 
-// marker is an empty file that says: this folder is ours to remove.
+// marker is an empty file that marks a folder that Down may remove.
 const marker = ".deckhand-cluster"
 
 // A folder is where the cluster of a Site keeps its files.
@@ -51,8 +51,8 @@ func (s folder) prepare() error {
 	return s.configure()
 }
 
-// claim marks the folder as the cluster's. Down removes it with all it holds,
-// so a folder that holds someone else's files is refused.
+// claim marks the folder as the cluster's. Down removes it with everything in it, so a folder that has other files is
+// refused.
 func (s folder) claim() error {
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		return fmt.Errorf("making folder: %w", err)
@@ -75,7 +75,7 @@ func (s folder) claimed() bool {
 	return err == nil
 }
 
-// Assets fills a folder with what KUBEBUILDER_ASSETS should point to.
+// Assets makes links to the programs of envtest in a folder, for KUBEBUILDER_ASSETS.
 func (s Site) Assets(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("making folder: %w", err)
@@ -151,7 +151,7 @@ func (s folder) configureNode(n node) error {
 	return nil
 }
 
-// kubeconfig holds its certificates, so that it may be copied elsewhere.
+// kubeconfig writes a kubeconfig that contains its certificates, so that it may be copied elsewhere.
 func (s folder) kubeconfig(path, who, api string) error {
 	values := map[string]string{"Name": s.Name, "User": who, "API": api}
 	for key, file := range map[string]string{"CA": "ca.crt", "Cert": who + ".crt", "Key": who + ".key"} {
@@ -168,7 +168,7 @@ func (s folder) kubeconfig(path, who, api string) error {
 	return write(path, data, 0o600)
 }
 
-// values returns what the templates of a node may name.
+// values returns the values of the templates of a node, by name.
 func (n node) values() map[string]string {
 	return map[string]string{
 		"Dir": n.Dir, "Name": n.name(), "Suffix": n.suffix, "NodeIP": n.ip, "DNS": nodeIP,
@@ -197,7 +197,7 @@ func write(path string, data []byte, mode fs.FileMode) error {
 	return os.Rename(path+".new", path)
 }
 
-// removeFile is content with a file that is not there.
+// removeFile removes a file. A file that does not exist is no error.
 func removeFile(path string) error {
 	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -17,17 +17,17 @@ import (
 	"github.com/deckhand-dev/deckhand/test/cluster/internal/volumes"
 )
 
-// A check says why something is not healthy yet; nil is healthy.
+// A check returns why a component is not healthy yet; nil: it is healthy.
 type check func(context.Context) error
 
 // probes check whether the components of a Site are healthy.
 type probes struct{ Site }
 
-// httpOK asks a health endpoint of the control plane.
+// httpOK returns a check that asks a health endpoint of the control plane.
 func (s probes) httpOK(url string) check { return httpOKOn(s.nodes()[0], url) }
 
-// httpOKOn asks a health endpoint inside the namespace of a node. Whom it talks to is
-// not verified: some of these servers make up their certificate as they start.
+// httpOKOn returns a check that asks a health endpoint inside the namespace of a node. It does not verify the
+// certificate: some of these servers make one themselves when they start.
 func httpOKOn(n node, url string) check {
 	client := &http.Client{Transport: &http.Transport{
 		DialContext:       n.namespace().Dial,
@@ -60,13 +60,13 @@ func (s probes) nameResolved(ctx context.Context) error {
 	return err
 }
 
-// nodeListed goes the way a user goes: through the gate, as administrator.
+// nodeListed lists the nodes as a user does: through the gate, as administrator.
 func (s probes) nodeListed(ctx context.Context) error {
 	_, err := s.get(ctx, "/api/v1/nodes?limit=1")
 	return err
 }
 
-// classListed returns what the provisioner of volumes makes before it works.
+// classListed checks that the StorageClass exists, which the provisioner of volumes creates before it works.
 func (s probes) classListed(ctx context.Context) error {
 	_, err := s.get(ctx, "/apis/storage.k8s.io/v1/storageclasses/"+volumes.Class)
 	return err
@@ -82,8 +82,7 @@ func (s probes) rulesApplied(ctx context.Context) error {
 	return nil
 }
 
-// nodeReady waits for what a first pod needs: a node that takes pods and the
-// ServiceAccount they run as.
+// nodeReady returns a check for what a first pod needs: a node that accepts pods, and the ServiceAccount default.
 func (s probes) nodeReady(n node) check {
 	return func(ctx context.Context) error {
 		if _, err := s.get(ctx, "/api/v1/namespaces/default/serviceaccounts/default"); err != nil {
@@ -97,7 +96,7 @@ func (s probes) nodeReady(n node) check {
 	}
 }
 
-// takesPods returns why a node, in JSON, does not take pods.
+// takesPods returns an error if a node, in JSON, does not accept pods.
 func takesPods(body []byte) error {
 	var node struct {
 		Spec struct {

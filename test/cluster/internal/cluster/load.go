@@ -27,7 +27,7 @@ func (n node) load(ctx context.Context, tarballs ...string) error {
 	return nil
 }
 
-// loadPause gives the nodes the image that each pod begins with.
+// loadPause loads the image of the pause container, which each pod has, into the nodes.
 func (s Site) loadPause(ctx context.Context) error {
 	lacking, err := s.lacking(ctx, "name=="+pauseImage)
 	if err != nil || len(lacking) == 0 {
@@ -46,7 +46,7 @@ func (s Site) loadPause(ctx context.Context) error {
 	return s.Load(ctx, tarball)
 }
 
-// madeOf is a label of an image that the node has: what it was made of.
+// madeOf is the label of a loaded image that identifies the layers of which it was made.
 const madeOf = "deckhand.test/made-of"
 
 // LoadOnce makes an image of cached layers and loads it into each node, unless the node already has it with the same

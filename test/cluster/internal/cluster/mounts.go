@@ -37,8 +37,8 @@ func parseMounts(info string) []mount {
 	return mounts
 }
 
-// shareMounts makes the cluster's folder a mount whose own mounts containers can
-// see come and go. The rest of the machine's mounts stay as they are.
+// shareMounts makes the cluster's folder a shared mount, so that containers see mounts that are added and removed below
+// it. The rest of the machine's mounts stay as they are.
 func (s host) shareMounts() error {
 	mounts, err := readMounts()
 	if err != nil {
@@ -56,8 +56,8 @@ func (s host) shareMounts() error {
 	return nil
 }
 
-// unmount undoes every mount in the cluster's folder, last first, and fails when
-// one remains: what is removed next must not reach through it.
+// unmount undoes every mount in the cluster's folder, last first, and fails if one remains, because removing the folder
+// would then remove the files of that mount.
 func (s host) unmount() error {
 	for range 3 { // a mount may hide another
 		mounts, err := readMounts()

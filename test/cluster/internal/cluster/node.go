@@ -31,7 +31,7 @@ func (n node) file(name string) string    { return name + n.suffix }
 func (n node) namespace() netns.Namespace { return netns.Namespace(n.name()) }
 func (n node) containerd() string         { return n.Path("run", n.file("containerd")+".sock") }
 
-// api returns where the node reaches the API server.
+// api returns the address at which the node reaches the API server.
 func (n node) api() string {
 	if n.suffix == "" {
 		return n.Site.api()

@@ -11,7 +11,7 @@ import (
 
 const cniPlugins = "/usr/lib/cni"
 
-// packages lists what comes from Debian, by a file each brings along.
+// packages lists the needed Debian packages, each with a file of it by which an installed package is recognized.
 var packages = []struct{ name, brings string }{
 	{"containerd", "containerd"},
 	{"runc", "runc"},

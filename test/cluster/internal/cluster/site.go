@@ -9,7 +9,7 @@ import (
 	"github.com/deckhand-dev/deckhand/test/cluster/internal/enforce"
 )
 
-// The addresses are the same in every cluster: each has a namespace of its own.
+// The addresses are the same in every cluster, because each cluster has network namespaces of its own.
 const (
 	nodeIP       = "10.64.0.1"    // of the first node
 	podRange     = "10.65.0.0/16" // of all nodes
@@ -31,8 +31,8 @@ type Site struct {
 	Policies enforce.Mode
 }
 
-// SiteFromEnv reads CLUSTER_NAME, CLUSTER_DIR, CLUSTER_PORT, CLUSTER_K8S,
-// CLUSTER_PAUSE and CLUSTER_POLICIES. The two programs are by default beside the one that runs.
+// SiteFromEnv reads CLUSTER_NAME, CLUSTER_DIR, CLUSTER_PORT, CLUSTER_K8S, CLUSTER_PAUSE and CLUSTER_POLICIES. The
+// programs k8s and pause are by default in the folder of this program.
 func SiteFromEnv() (Site, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -71,7 +71,7 @@ func (s Site) Path(names ...string) string {
 	return filepath.Join(append([]string{s.Dir}, names...)...)
 }
 
-// Kubeconfig returns the administrator's, good on the host and inside the namespace.
+// Kubeconfig returns the path of the administrator's kubeconfig, which works on the host and inside the namespaces.
 func (s Site) Kubeconfig() string { return s.Path("kubeconfig") }
 
 // Kubectl returns a link to the kubectl of the cluster's own version.

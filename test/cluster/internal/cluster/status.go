@@ -13,7 +13,7 @@ import (
 // ErrNotUp is returned by Status when part of the cluster is missing.
 var ErrNotUp = errors.New("the cluster is not up; run `cluster up`")
 
-// Status shows on one screen what runs.
+// Status prints the state of each component.
 func (s Site) Status(ctx context.Context, out io.Writer) error {
 	healthy := true
 	for _, c := range s.components().all() {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// removeStrays removes what containerd, CNI and the kubelet put in places that
-// cannot be configured. What cannot be removed does no harm.
+// removeStrays removes the files that containerd, CNI and the kubelet write to paths that cannot be configured. A file
+// that cannot be removed does no harm.
 func (s host) removeStrays(ctx context.Context) {
 	for _, f := range s.strays(ctx) {
 		_ = os.Remove(f)
@@ -23,8 +23,8 @@ func (s host) removeStrays(ctx context.Context) {
 	}
 }
 
-// strays lists the files: the sockets of shims, the links to logs of pods, what
-// CNI remembers of their networks, and the kubelet's socket for devices.
+// strays lists the files: the sockets of shims, the links to logs of pods, the state of CNI, and the kubelet's socket
+// for devices.
 func (s host) strays(ctx context.Context) []string {
 	var found []string
 	for _, address := range glob(s.Path("run", "containerd*", "io.containerd.runtime.v2.task", "*", "*", "address")) {

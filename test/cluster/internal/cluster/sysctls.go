@@ -15,7 +15,7 @@ var kubeletSysctls = []string{
 	"kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes",
 }
 
-// saveSysctls writes down what the kubelet will change, once.
+// saveSysctls stores the settings that the kubelet will change, unless they are stored already.
 func (s host) saveSysctls() error {
 	if _, err := os.Stat(s.Path("sysctls.json")); err == nil {
 		return nil
@@ -33,7 +33,7 @@ func (s host) saveSysctls() error {
 	return write(s.Path("sysctls.json"), data, 0o644)
 }
 
-// restoreSysctls puts back what was written down.
+// restoreSysctls restores the stored settings.
 func (s host) restoreSysctls() error {
 	data, err := os.ReadFile(s.Path("sysctls.json"))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -15,12 +15,11 @@ import (
 	"github.com/deckhand-dev/deckhand/test/cluster/internal/proc"
 )
 
-// healthTimeout is how long a component may take to become healthy. A machine that
-// also builds can make it ten times as slow as it is alone.
+// healthTimeout is how long a component may take to become healthy. On a machine that also builds, this can take ten
+// times as long as on an idle one.
 const healthTimeout = 90 * time.Second
 
-// now is the wall clock: certificates are for today, and progress is told in
-// the seconds a person waits.
+// now is the wall clock: it determines the validity of certificates and the printed durations.
 var now = time.Now //nolint:forbidigo // nothing here is decided by the time
 
 // A phase is a part of Up that is worth a line.
@@ -29,7 +28,7 @@ type phase struct {
 	do   func(context.Context) error
 }
 
-// Up brings the cluster up, or back up, and tells how it goes.
+// Up starts the cluster, or what is missing of it, and prints its progress.
 func (s Site) Up(ctx context.Context, out io.Writer) error {
 	unlock, err := s.lock()
 	if err != nil {
@@ -65,7 +64,7 @@ func (s Site) phases(out io.Writer) []phase {
 	}
 }
 
-// clearLeftovers removes a cluster of which nothing lives any more.
+// clearLeftovers removes the rest of a cluster of which no process is alive.
 func (s Site) clearLeftovers(ctx context.Context) error {
 	if !s.folder().claimed() {
 		return nil
@@ -82,7 +81,7 @@ func (s Site) clearLeftovers(ctx context.Context) error {
 	return s.clear(ctx)
 }
 
-// lay prepares everything that is not a process.
+// lay prepares files, mounts, cgroups and networks, before the processes start.
 func (s Site) lay(ctx context.Context) error {
 	for _, step := range []func() error{s.folder().claim, s.host().shareMounts, s.folder().prepare, s.host().saveSysctls, s.host().makeCgroups} {
 		if err := step(); err != nil {
@@ -92,8 +91,7 @@ func (s Site) lay(ctx context.Context) error {
 	return s.createNetwork(ctx)
 }
 
-// run starts those of the components that do not run, all at once, and waits
-// until each is healthy.
+// run returns a step that starts the components that do not run, all at once, and waits until each is healthy.
 func (s components) run(components ...component) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for _, c := range components {
@@ -130,8 +128,8 @@ func (s components) nodesReady(ctx context.Context) error {
 	return nil
 }
 
-// start leaves a component alone that runs as it should. One that was started
-// differently, say for another port, is started anew.
+// start starts a component unless it runs with the same arguments. A component with other arguments, for example
+// another port, is restarted.
 func (s components) start(ctx context.Context, c component) error {
 	args := c.args
 	if c.inside != "" {
@@ -151,7 +149,7 @@ func (s components) start(ctx context.Context, c component) error {
 	return proc.Start(proc.Spec{Args: args, Dir: s.Dir, Log: s.log(c.name), PIDFile: s.pidFile(c.name)})
 }
 
-// await asks until the answer is good, the component has died, or healthTimeout is over.
+// await repeats a check until it succeeds, the component has ended, or healthTimeout is over.
 func (s components) await(ctx context.Context, c component, healthy check) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
@@ -169,7 +167,7 @@ func (s components) await(ctx context.Context, c component, healthy check) error
 	return nil
 }
 
-// explain adds what the component itself said last.
+// explain adds the last lines of the component's log to an error.
 func (s components) explain(c component, err error) error {
 	data, _ := os.ReadFile(s.log(c.name)) // no log is an empty log
 	lines := strings.Split(strings.TrimRight(string(data), "\n"), "\n")
@@ -177,7 +175,7 @@ func (s components) explain(c component, err error) error {
 	return fmt.Errorf("waiting for %s: %w\n%s\nThe whole log is %s", c.name, err, last, s.log(c.name))
 }
 
-// lock keeps two people from building or clearing the same cluster at once.
+// lock keeps two processes from building or clearing the same cluster at once.
 func (s Site) lock() (unlock func(), err error) {
 	f, err := os.OpenFile("/run/"+s.Name+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

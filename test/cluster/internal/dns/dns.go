@@ -1,4 +1,4 @@
-// Package dns answers for a cluster's Services, in as little as tests need.
+// Package dns is a DNS server for the Services of a cluster, with no more than tests need.
 package dns
 
 import (
@@ -28,9 +28,8 @@ const (
 	ttl  = 5 // seconds: a Service that was made anew must be found anew
 )
 
-// Main serves until it is told to stop, and returns the exit code. It answers
-// over UDP and denies every name that is no Service: the network it serves leads
-// nowhere else. It has no names of pods, and no addresses of IPv6.
+// Main serves until a signal ends it, and returns the exit code. It answers over UDP. A name that is not a Service does
+// not exist for it, because its network leads nowhere else. It has no names of pods, and no addresses of IPv6.
 func Main() int {
 	flags := flag.NewFlagSet("cluster-dns", flag.ExitOnError)
 	kubeconfig := flags.String("kubeconfig", "", "how to reach the API server")
@@ -82,7 +81,7 @@ func serve(ctx context.Context, kubeconfig, address string) error {
 	}
 }
 
-// records are the names of a cluster.
+// records looks up the names of a cluster.
 type records struct {
 	services  corelisters.ServiceLister
 	endpoints discoverylisters.EndpointSliceLister
@@ -122,8 +121,8 @@ func (r records) reply(query []byte) ([]byte, error) {
 	return message.Pack()
 }
 
-// lookup finds the records of <service>.<namespace>.svc.cluster.local. Those of a Service
-// without an address of its own are the addresses of its ready pods.
+// lookup finds the records of <service>.<namespace>.svc.cluster.local. A Service without an address of its own has the
+// addresses of its ready pods.
 func (r records) lookup(fqdn string) (bodies []dnsmessage.ResourceBody, found bool) {
 	name, namespace, ok := strings.Cut(strings.TrimSuffix(fqdn, zone), ".")
 	if !ok || !strings.HasSuffix(fqdn, zone) {

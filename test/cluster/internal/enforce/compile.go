@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// A State is all that the rules of a node depend on.
+// A State is everything on which the rules of a node depend.
 type State struct {
 	Namespaces []*corev1.Namespace
 	Pods       []*corev1.Pod
@@ -24,7 +24,7 @@ type State struct {
 	Open func(*corev1.Pod) bool
 }
 
-// A direction is how a connection leads, as seen from the pod that a policy selects.
+// A direction is the direction of a connection, as seen from the pod that a policy selects.
 type direction struct {
 	kind networkingv1.PolicyType
 	pod  string // the address of the pod in a packet
@@ -42,9 +42,8 @@ const table = "deckhand-policies"
 // known marks connections that a pod began after it was open.
 const known = "0xdec"
 
-// Compile returns the rules for the pods of a node, as input of `nft -f`. They replace those
-// of before at once. Only forwarded packets meet them: packets between a pod and its own
-// node are always allowed.
+// Compile returns the rules for the pods of a node, as input of `nft -f`. They replace the earlier rules in one
+// transaction. They apply only to forwarded packets: packets between a pod and its own node are always allowed.
 func (s State) Compile(node string) string {
 	var base, chains []string
 	for _, p := range s.Pods {
@@ -93,8 +92,8 @@ func jumps(chains []string, d direction) string {
 	return strings.Join(found, ", ")
 }
 
-// chains returns a chain for each direction in which policies select the pod: what none of
-// their rules allows is dropped.
+// chains returns a chain for each direction in which policies select the pod. A chain drops each packet that no rule of
+// these policies allows.
 func (s State) chains(pod *corev1.Pod) []string {
 	var all []string
 	for _, d := range directions {
@@ -113,7 +112,7 @@ func (s State) chains(pod *corev1.Pod) []string {
 	return all
 }
 
-// A rule is one of a policy, for either direction.
+// A rule is a rule of a policy, for either direction.
 type rule struct {
 	peers []networkingv1.NetworkPolicyPeer
 	ports []networkingv1.NetworkPolicyPort
@@ -157,7 +156,7 @@ func restricts(p *networkingv1.NetworkPolicy, kind networkingv1.PolicyType) bool
 	return kind == networkingv1.PolicyTypeIngress || len(p.Spec.Egress) > 0
 }
 
-// allow returns the lines that let through what a rule allows.
+// allow returns the lines of nftables that accept the packets that a rule allows.
 func (s State) allow(r rule, namespace string, d direction) []string {
 	addresses := matchesOf(r.peers, func(p networkingv1.NetworkPolicyPeer) string { return s.addresses(p, namespace, d) })
 	ports := matchesOf(r.ports, portMatch)
@@ -224,8 +223,8 @@ func isIPv4(block string) bool {
 	return err == nil && p.Addr().Is4()
 }
 
-// isPeer reports whether a pod is one that selectors mean. Without a selector of namespaces
-// it is in that of the policy.
+// isPeer reports whether the selectors of a peer select a pod. Without a selector of namespaces they select only pods
+// in the policy's namespace.
 func (s State) isPeer(p networkingv1.NetworkPolicyPeer, pod *corev1.Pod, namespace string) bool {
 	if p.PodSelector != nil && !matches(p.PodSelector, pod.Labels) {
 		return false

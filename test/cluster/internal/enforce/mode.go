@@ -17,8 +17,8 @@ type Mode string
 const (
 	// None ignores policies, as plugins without support of them do.
 	None Mode = "None"
-	// Enforced enforces policies from the moment at which a pod's address is known. What a
-	// pod connected to before stays connected.
+	// Enforced enforces policies from the moment at which a pod's address is known. Earlier connections of a pod stay
+	// open.
 	Enforced Mode = "Enforced"
 	// Delayed leaves a pod open until two seconds after it runs. Then policies are enforced,
 	// and no reply arrives any more at a connection that the pod has begun before, allowed or not.

@@ -32,7 +32,7 @@ type Options struct {
 	Log        io.Writer
 }
 
-// again is when what failed is tried once more.
+// again is the delay before a failed pass is repeated.
 const again = time.Second
 
 // An enforcer keeps the rules of all nodes.
@@ -65,8 +65,8 @@ func Serve(ctx context.Context, o Options) error {
 	return e.work(ctx)
 }
 
-// work passes whenever something has changed, and when a pod is no longer open. Pods and
-// policies are only watched once a namespace has a mode.
+// work calls passOrLog whenever something has changed, and when a pod is no longer open. Pods and policies are only
+// watched once a namespace has a mode.
 func (e *enforcer) work(ctx context.Context) error {
 	changed := make(chan struct{}, 1)
 	tell := func() {
@@ -108,7 +108,7 @@ func (e *enforcer) ifUsed(do func() error) error {
 	return do()
 }
 
-// passOrLog passes, and returns when to pass again.
+// passOrLog calls pass and logs its error. It returns the delay until the next call.
 func (e *enforcer) passOrLog(ctx context.Context) time.Duration {
 	next, err := e.pass(ctx)
 	if err != nil {
@@ -167,7 +167,7 @@ func (e *enforcer) pass(ctx context.Context) (next time.Duration, err error) {
 	return next, errors.Join(errs...)
 }
 
-// state reads what the informers have.
+// state returns the objects that the informers have.
 func (e *enforcer) state() (s State, err error) {
 	s.Default = e.Default
 	if s.Namespaces, err = e.factory.Core().V1().Namespaces().Lister().List(labels.Everything()); err != nil || !e.isUsed() {
@@ -181,8 +181,8 @@ func (e *enforcer) state() (s State, err error) {
 	return s, err
 }
 
-// left returns how long a pod is still open. Its time begins when all its containers have started,
-// so that those that wait for init containers meet it too.
+// left returns how long a pod is still open. Its time begins when all its containers have started, so that the
+// containers of a pod with init containers are started while it is open, too.
 func (e *enforcer) left(p *corev1.Pod) time.Duration {
 	if p.Status.Phase != corev1.PodRunning {
 		return openFor
@@ -214,7 +214,7 @@ func Applied(ctx context.Context, node string) error {
 	return nil
 }
 
-// strip drops of a pod what no rule depends on: there may be thousands.
+// strip removes the fields of a pod on which no rule depends, to save memory: there may be thousands of pods.
 func strip(o any) (any, error) {
 	pod, is := o.(*corev1.Pod)
 	if !is {

@@ -36,7 +36,7 @@ type Binary struct {
 	Dest   string
 }
 
-// A Spec says what an image holds and how it starts.
+// A Spec describes the content of an image, and how its container starts.
 type Spec struct {
 	Name       string  // such as deckhand.test/runner:dev
 	Arch       string  // of the programs; empty: amd64
@@ -52,8 +52,8 @@ type Spec struct {
 // defaultEnv is all that static programs need.
 var defaultEnv = []string{"PATH=/usr/local/bin:/usr/bin:/bin:/", "SSL_CERT_FILE=" + certificates}
 
-// Write writes the image to out as a tarball that `ctr images import` and
-// `docker load` read, and returns what a registry would send for it, in bytes.
+// Write writes the image to out as a tarball that `ctr images import` and `docker load` read, and returns the number of
+// bytes that a registry would send for it.
 func Write(s Spec, out string) (int64, error) {
 	tag, err := name.NewTag(s.Name, name.StrictValidation)
 	if err != nil {
@@ -69,7 +69,7 @@ func Write(s Spec, out string) (int64, error) {
 	return pulledSize(img)
 }
 
-// build builds an image. Its own layer has the media type.
+// build builds an image. The layer with the programs has the media type.
 func build(s Spec, mediaType types.MediaType) (v1.Image, error) {
 	layers, err := s.layers(mediaType)
 	if err != nil {
@@ -96,7 +96,7 @@ func build(s Spec, mediaType types.MediaType) (v1.Image, error) {
 	return mutate.ConfigFile(img, config)
 }
 
-// layers are those made before, and one of the programs if there are any.
+// layers returns the existing layers of s, followed by a layer with its programs if it has any.
 func (s Spec) layers(mediaType types.MediaType) ([]v1.Layer, error) {
 	var layers []v1.Layer
 	for _, layer := range s.Layers {
@@ -118,7 +118,7 @@ func (s Spec) layers(mediaType types.MediaType) ([]v1.Layer, error) {
 	return append(layers, top), nil
 }
 
-// files returns the layer as a tar: folders before what they hold, no times.
+// files returns the layer as a tar, with each folder before its files and without times.
 func files(binaries []Binary) ([]byte, error) {
 	var buf bytes.Buffer
 	l := &layer{w: tar.NewWriter(&buf), made: map[string]bool{".": true}}
@@ -196,7 +196,7 @@ func (l *layer) header(h *tar.Header) error {
 	return nil
 }
 
-// pulledSize is layers, configuration and manifest together.
+// pulledSize returns the size of layers, configuration and manifest together, in bytes.
 func pulledSize(img v1.Image) (int64, error) {
 	manifest, err := img.Manifest()
 	if err != nil {

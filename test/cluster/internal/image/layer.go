@@ -16,8 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// A Layer is a gzipped tar in a file, with what would take seconds to find out
-// each time.
+// A Layer is a gzipped tar in a file, with its digests and sizes, which take seconds to compute.
 type Layer struct {
 	File   string  `json:"file"`
 	Length int64   `json:"length"`
@@ -25,7 +24,7 @@ type Layer struct {
 	RawSum v1.Hash `json:"raw_sum"` // of the tar in it
 }
 
-// Pack makes a layer of a folder, owners and times as they are.
+// Pack makes a layer of a folder and keeps owners and times.
 func Pack(ctx context.Context, folder, out string) (Layer, error) {
 	f, err := os.Create(out)
 	if err != nil {
@@ -70,7 +69,7 @@ func (l Layer) DiffID() (v1.Hash, error) { return l.RawSum, nil }
 // Size returns the length of the file.
 func (l Layer) Size() (int64, error) { return l.Length, nil }
 
-// MediaType says that it is a gzipped tar.
+// MediaType returns the type of a gzipped tar.
 func (Layer) MediaType() (types.MediaType, error) { return types.DockerLayer, nil }
 
 // Compressed reads the file.

@@ -58,15 +58,15 @@ func (n Namespace) Create(ctx context.Context, address string) error {
 	return n.forward()
 }
 
-// An End is one of two nodes that are connected.
+// An End is one end of a connection between two nodes.
 type End struct {
 	Namespace
 	Address string // of the node
 	Behind  string // the range that the node routes to
 }
 
-// Connect lays a cable between two nodes, with routes to each other and to what is
-// behind the other. It goes with the first namespace that is deleted.
+// Connect connects two nodes with a pair of virtual devices, and adds routes to the other node and to its pods. The
+// devices exist until one of the namespaces is deleted.
 func Connect(ctx context.Context, a, b End) error {
 	steps := []string{
 		"-n " + string(a.Namespace) + " link add peer type veth peer name peer netns " + string(b.Namespace),
@@ -96,8 +96,7 @@ func (n Namespace) forward() error {
 	})
 }
 
-// Delete removes the namespace, and the mount that `ip netns` keeps namespaces
-// on once it holds no other.
+// Delete removes the namespace, and after the last namespace the mount on which `ip netns` keeps them.
 func (n Namespace) Delete(ctx context.Context) error {
 	if n.Exists() {
 		if err := ip(ctx, "netns", "del", string(n)); err != nil {

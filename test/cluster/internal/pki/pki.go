@@ -1,4 +1,4 @@
-// Package pki makes the few certificates a cluster of one machine needs.
+// Package pki makes the certificates that a cluster of one machine needs.
 package pki
 
 import (
@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// validity outlives any test cluster; there is no renewal.
+// validity is longer than any test cluster lives, because certificates are not renewed.
 const validity = 5 * 365 * 24 * time.Hour
 
 // A Pair is a certificate and its key, both in PEM.
@@ -23,8 +23,8 @@ type Pair struct {
 	Key  []byte
 }
 
-// A Subject is who a certificate is for. Hosts (names or addresses) make it a
-// server's certificate; without any it is a client's.
+// A Subject is the owner of a certificate. With Hosts (names or addresses) the certificate is for a server, without
+// them for a client.
 type Subject struct {
 	Name   string
 	Groups []string

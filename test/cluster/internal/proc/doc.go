@@ -1,8 +1,7 @@
 // Package proc starts programs that outlive their parent and recognizes them
 // afterwards.
 //
-// A process id alone says little: the process may be gone and its number given
-// to another. What is written down is therefore the number, the moment the
-// kernel started it, and the boot that moment belongs to. Only a process that
-// agrees in all three is ever signaled.
+// A process ID alone does not identify a process, because the kernel uses the number again after the process has ended.
+// A record therefore has the number, the time at which the kernel started the process, and the ID of the boot. Only a
+// process that matches all three is ever signaled.
 package proc

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// An Identity is one process for as long as it lives, and no other process ever.
+// An Identity identifies one process; no later process with the same number has it.
 type Identity struct {
 	PID     int    `json:"pid"`
 	Started uint64 `json:"started"` // clock ticks since boot, as in /proc/<pid>/stat
@@ -41,9 +41,8 @@ func Of(pid int) (Identity, error) {
 	return Identity{PID: pid, Started: started, Boot: strings.TrimSpace(string(boot))}, nil
 }
 
-// parseStat reads state and start time. The second field is the program's name
-// in parentheses and may itself hold spaces and parentheses, so counting begins
-// after the last one.
+// parseStat reads state and start time. The second field is the program's name in parentheses, which may contain spaces
+// and parentheses, so fields are counted after the last parenthesis.
 func parseStat(stat string) (state string, started uint64, err error) {
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 20 {
@@ -59,7 +58,7 @@ func (i Identity) Alive() bool {
 	return err == nil && now == i
 }
 
-// Kill ends the process, if it is still the one that was meant.
+// Kill ends the process if it is alive, and never another process with its number.
 func (i Identity) Kill() error {
 	if !i.Alive() {
 		return nil
@@ -70,14 +69,13 @@ func (i Identity) Kill() error {
 	return nil
 }
 
-// A Record is what is written down of a process that was started.
+// A Record describes a process that was started.
 type Record struct {
 	Identity
 	Args []string `json:"args"`
 }
 
-// Read returns what a file records. No file is the zero Record, whose process
-// is never alive.
+// Read returns what a file records. Without a file it returns the zero Record, whose process is never alive.
 func Read(path string) (Record, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -113,10 +111,9 @@ type Spec struct {
 	PIDFile string
 }
 
-// Start starts the program in a session of its own and writes down who it is.
-// It does not inherit our environment: a proxy or a KUBECONFIG that suits the
-// person at the keyboard would mislead a server. Nor does it keep files open that
-// were open when we began, such as the lock of a flock that waits for us.
+// Start starts the program in a session of its own and writes its Record. The program does not inherit the environment
+// of this process, because a proxy or a KUBECONFIG of the user would mislead a server. Nor does it inherit files that
+// were open when this process started, such as the lock of a flock that waits for it.
 func Start(s Spec) error {
 	name := filepath.Base(s.Args[0])
 	log, err := os.OpenFile(s.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -142,7 +139,8 @@ func Start(s Spec) error {
 	return Record{i, s.Args}.Write(s.PIDFile)
 }
 
-// keepFiles makes our open files ours alone. Those that Go opened are already.
+// keepFiles marks the open files of this process as close-on-exec, so that started programs do not inherit them. Files
+// that Go opened are marked already.
 func keepFiles() error {
 	open, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -175,7 +173,7 @@ func KillAll(ctx context.Context, all []Identity) error {
 	return errors.Join(errs...)
 }
 
-// Until tries again and again, and returns the last error when ctx ends.
+// Until repeats try until it succeeds, and returns the last error when ctx ends.
 func Until(ctx context.Context, try func() error) error {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()

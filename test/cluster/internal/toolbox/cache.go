@@ -19,10 +19,10 @@ import (
 	"github.com/deckhand-dev/deckhand/test/cluster/internal/image"
 )
 
-// kept is how many versions of a layer stay: clones of different age take turns.
+// kept is how many versions of a layer are kept, because clones of different commits share the cache.
 const kept = 3
 
-// making begins the names of folders of layers that are not done.
+// making is the prefix of folders with unfinished layers.
 const making = ".making-"
 
 // A layer is a part of images.
@@ -32,7 +32,7 @@ type layer struct {
 	fill   func(ctx context.Context, root string) error
 }
 
-// file names a layer after what goes into it.
+// file returns the file name of a layer, which contains a hash of its inputs.
 func (l layer) file() string {
 	sum := sha256.Sum256([]byte(strings.Join(l.inputs, "\x00")))
 	return fmt.Sprintf("%s-%x", l.name, sum[:8])
@@ -68,7 +68,7 @@ func (c layerCache) layer(ctx context.Context, l layer) (image.Layer, error) {
 	return c.read(folder)
 }
 
-// Of a cached layer, the file and what is known of it.
+// The files of a cached layer: the layer, and its description.
 const (
 	packed = "layer.tar.gz"
 	facts  = "layer.json"
@@ -91,7 +91,7 @@ func (c layerCache) read(folder string) (image.Layer, error) {
 	return made, os.Chtimes(folder, time.Time{}, c.now())
 }
 
-// make fills a tree and packs it. What was cut short leaves no layer.
+// make fills a tree and packs it. An interrupted call leaves no layer.
 func (c layerCache) make(ctx context.Context, l layer, folder string) error {
 	work, err := os.MkdirTemp(c.dir, making)
 	if err != nil {
@@ -124,8 +124,8 @@ func (c layerCache) make(ctx context.Context, l layer, folder string) error {
 	return os.Rename(result, folder)
 }
 
-// prune removes all but the layers of a name that were used last, and what
-// earlier calls that were cut short have left.
+// prune removes the layers of a name except the most recently used ones, and the files of earlier calls that were
+// interrupted.
 func (c layerCache) prune(name string) error {
 	type aged struct {
 		folder string
@@ -152,7 +152,7 @@ func (c layerCache) prune(name string) error {
 	return errors.Join(errs...)
 }
 
-// lock keeps two from making the same layer at once.
+// lock keeps two processes from making the same layer at once.
 func (c layerCache) lock() (unlock func(), err error) {
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the folder of layers: %w", err)
@@ -167,8 +167,7 @@ func (c layerCache) lock() (unlock func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// output runs a program and returns what it printed, trimmed. An error tells
-// that too, and what it complained of.
+// output runs a program and returns its output, trimmed. An error contains its output and its error output.
 func output(cmd *exec.Cmd) (string, error) {
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints

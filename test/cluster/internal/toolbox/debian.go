@@ -11,17 +11,16 @@ import (
 	"syscall"
 )
 
-// packages are what the Debian has beside its essential ones, bash and the
-// coreutils among them.
+// packages are the packages in addition to the essential ones of Debian, which include bash and coreutils.
 var packages = []string{"busybox-static", "ca-certificates", "curl", "git", "procps", "python3"}
 
-// needless is what nobody in a container reads.
+// needless are paths that are removed, because no program in a container reads them.
 var needless = []string{
 	"usr/share/doc", "usr/share/info", "usr/share/locale", "usr/share/man",
 	"var/cache/apt", "var/cache/debconf", "var/lib/apt/lists", "var/log",
 }
 
-// The user whom images start as, with a home of its own.
+// The user of containers of these images, who has a home directory.
 const (
 	user  = "65532"
 	home  = "/home/agent"
@@ -29,7 +28,7 @@ const (
 	group = "agent:x:65532:\n"
 )
 
-// debian returns the layer below all others.
+// debian returns the lowest layer, which has a Debian.
 func debian(suite, mirror string, say func(string)) layer {
 	return layer{
 		name:   "debian",
@@ -49,8 +48,8 @@ func debian(suite, mirror string, say func(string)) layer {
 	}
 }
 
-// furnish takes away what is needless and adds the user. It goes through a
-// Root: the tree has links that lead out of it.
+// furnish removes the needless paths and adds the user. It uses an os.Root, because the tree has links that lead out of
+// it.
 func furnish(dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -85,8 +84,8 @@ func extend(root *os.Root, file, line string) error {
 	return nil
 }
 
-// release returns the Debian that this machine has, so that its programs run in
-// images too; the stable one of 2023 where the machine has another system.
+// release returns the release of Debian of this machine, so that programs of this machine run in images, too. If the
+// machine has another system, it returns the stable release of 2023.
 func release(osRelease string) string {
 	values := map[string]string{}
 	for line := range strings.Lines(osRelease) {
@@ -99,15 +98,15 @@ func release(osRelease string) string {
 	return "bookworm"
 }
 
-// A progress prints of the lines "I: Retrieving git 1:2" the first of each verb,
-// and remembers the end of all of them.
+// A progress reads lines such as "I: Retrieving git 1:2". It prints the first line of each verb, and keeps the end of
+// the output.
 type progress struct {
 	say     func(string)
 	printed string
 	kept    []byte
 }
 
-// Write takes what was printed.
+// Write implements io.Writer for the output of debootstrap.
 func (p *progress) Write(data []byte) (int, error) {
 	p.kept = append(p.kept, data...)
 	p.kept = p.kept[max(0, len(p.kept)-4096):]
@@ -121,7 +120,7 @@ func (p *progress) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// known reports whether a verb is one of the long ones that were not printed yet.
+// known reports whether a verb is of a long phase that was not printed yet.
 func (p *progress) known(verb string) bool {
 	return strings.Contains("Retrieving Extracting Unpacking Configuring ", verb+" ") && !strings.Contains(p.printed, verb+" ")
 }

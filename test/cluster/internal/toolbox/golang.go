@@ -19,23 +19,23 @@ const (
 	goCache = goRoot + "/cache"
 )
 
-// goParts are what of a GOROOT `go build`, `go test` and `go vet` need.
+// goParts are the parts of a GOROOT that `go build`, `go test` and `go vet` need.
 var goParts = []string{
 	"VERSION", "go.env", "bin/go", "bin/gofmt", "pkg/include", "src", "lib",
 	"pkg/tool/linux_amd64/asm", "pkg/tool/linux_amd64/compile", "pkg/tool/linux_amd64/cover",
 	"pkg/tool/linux_amd64/link", "pkg/tool/linux_amd64/vet",
 }
 
-// goExcept are what of them they do not need.
+// goExcept excludes files below goParts that these commands do not need.
 var goExcept = []string{"--exclude=*_test.go", "--exclude=testdata", "--exclude=src/cmd", "--exclude=*.syso"}
 
-// warm is a test that imports what tests commonly do.
+// warm is a test that imports the packages that tests commonly import.
 //
 //go:embed warm/warm_test.go
 var warm string
 
-// front is the program that people start: a cache must be writable, so it makes
-// a copy of the one in the image the first time.
+// front is the program go of the image. The build cache must be writable, so at its first start it copies the cache of
+// the image.
 //
 //go:embed go.sh
 var front []byte
@@ -57,8 +57,8 @@ func golang(version, from string) layer {
 	}
 }
 
-// warmUp runs the test inside the tree, where everything has the place that it
-// will have, and the machine's C compiler is not found.
+// warmUp runs the test with the tree as root directory, where all paths are those of the image, and the machine's C
+// compiler is not found.
 func warmUp(ctx context.Context, root string) error {
 	for file, content := range map[string]string{
 		"tmp/warm/go.mod": "module warm\n\ngo 1.24\n", "tmp/warm/warm_test.go": warm, "dev/null": "",
@@ -84,8 +84,8 @@ func warmUp(ctx context.Context, root string) error {
 	return dropPrograms(filepath.Join(root, goCache))
 }
 
-// dropPrograms removes programs that were linked from a cache. They are large,
-// and nobody links the same ones again.
+// dropPrograms removes programs that were linked from a cache. They are large, and the same programs are not linked
+// again.
 func dropPrograms(cache string) error {
 	root, err := os.OpenRoot(cache)
 	if err != nil {
@@ -120,8 +120,8 @@ func put(path string, data []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// copyTree copies what tar names of one folder to another, as root's and
-// readable by everybody.
+// copyTree copies files from one folder to another. args are the names and options for tar. The copies belong to root,
+// and all users may read them.
 func copyTree(ctx context.Context, from, to string, args ...string) error {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return fmt.Errorf("making a folder: %w", err)
@@ -132,7 +132,7 @@ func copyTree(ctx context.Context, from, to string, args ...string) error {
 	return err
 }
 
-// goOf asks the machine's Go what it is and where.
+// goOf returns the version and the GOROOT of the machine's Go.
 func goOf(ctx context.Context) (version, root string, err error) {
 	out, err := output(exec.CommandContext(ctx, "go", "env", "GOVERSION", "GOROOT"))
 	if err != nil {

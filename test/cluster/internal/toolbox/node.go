@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// modules is where Node.js packages are in the image.
+// modules is the directory of Node.js packages in the image.
 const modules = "/opt/mcp"
 
 // node returns the layer of this machine's Node.js and of packages that npm installed

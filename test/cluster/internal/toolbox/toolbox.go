@@ -10,7 +10,7 @@ import (
 	"github.com/deckhand-dev/deckhand/test/cluster/internal/image"
 )
 
-// Options say what images are called and where their layers come from.
+// Options are the names of the images and the sources of their layers.
 type Options struct {
 	Registry string // what the images' names begin with
 	Tag      string
@@ -21,11 +21,10 @@ type Options struct {
 	Now      func() time.Time
 }
 
-// path is what programs are found by.
+// path is the PATH of containers.
 const path = "PATH=/usr/local/sbin:/usr/local/bin:" + goRoot + "/bin:" + modules + "/node_modules/.bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// Images makes the layers that are not cached and returns the images: toolbox,
-// and mcp where MCP servers are installed.
+// Images makes the layers that are not cached and returns the images: toolbox, and mcp if MCP servers are installed.
 func Images(ctx context.Context, o Options) ([]image.Spec, error) {
 	c := layerCache{dir: o.CacheDir, say: o.Say, now: o.Now}
 	osRelease, err := os.ReadFile("/etc/os-release")
@@ -66,7 +65,7 @@ func Images(ctx context.Context, o Options) ([]image.Spec, error) {
 	}), nil
 }
 
-// installed reports whether npm was there to install something in a folder.
+// installed reports whether npm has installed packages in a folder.
 func installed(folder string) bool {
 	_, err := os.Stat(filepath.Join(folder, "node_modules"))
 	return folder != "" && err == nil

@@ -11,11 +11,10 @@ import (
 // Class is the name of the StorageClass, which is the default one.
 const Class = "standard"
 
-// provisioner is how claims and volumes name us.
+// provisioner is the name of this provisioner in claims and volumes.
 const provisioner = "deckhand.test/volumes"
 
-// enforceSize is set to "true" on a claim whose size is to be enforced, and
-// handed on to its volume.
+// enforceSize is set to "true" on a claim whose size is to be enforced, and copied to its volume.
 const enforceSize = "deckhand.test/enforce-size"
 
 // Annotations that Kubernetes and all its provisioners agree on.
@@ -25,7 +24,7 @@ const (
 	defaultClass  = "storageclass.kubernetes.io/is-default-class"
 )
 
-// class returns the StorageClass that brings claims here.
+// class returns the StorageClass of this provisioner.
 func class() *storagev1.StorageClass {
 	reclaim, binding := corev1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingWaitForFirstConsumer
 	return &storagev1.StorageClass{
@@ -36,7 +35,7 @@ func class() *storagev1.StorageClass {
 	}
 }
 
-// A plan is what there is to do.
+// A plan lists the volumes to create and to remove.
 type plan struct {
 	create []*corev1.PersistentVolume
 	remove []*corev1.PersistentVolume
@@ -59,7 +58,7 @@ func (s site) decide(claims []*corev1.PersistentVolumeClaim, volumes []*corev1.P
 	return p
 }
 
-// wanted reports whether a claim waits for us: its pod is to run on one of our nodes, and it has
+// wanted reports whether a claim needs a volume of this provisioner: its pod was scheduled to a node of s, and it has
 // no volume yet.
 func (s site) wanted(c *corev1.PersistentVolumeClaim) bool {
 	block := c.Spec.VolumeMode != nil && *c.Spec.VolumeMode == corev1.PersistentVolumeBlock
@@ -68,19 +67,18 @@ func (s site) wanted(c *corev1.PersistentVolumeClaim) bool {
 		c.Spec.Selector == nil && c.DeletionTimestamp == nil && !block
 }
 
-// unwanted reports whether a volume is ours and its claim is gone.
+// unwanted reports whether this provisioner made a volume whose claim was deleted.
 func unwanted(v *corev1.PersistentVolume) bool {
 	return v.Annotations[provisionedBy] == provisioner && v.DeletionTimestamp == nil &&
 		v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete &&
 		v.Status.Phase == corev1.VolumeReleased
 }
 
-// nameFor names a claim's volume, once and for all: another claim of the same
-// name has another uid.
+// nameFor returns the name of a claim's volume. It is unique, because another claim of the same name has another UID.
 func nameFor(c *corev1.PersistentVolumeClaim) string { return "pvc-" + string(c.UID) }
 
-// volume returns what a claim gets. It names the claim, so that no other is bound to
-// it, and the node, so that its pods are scheduled nowhere else.
+// volume returns the volume for a claim. It names the claim, so that no other claim is bound to it, and the node, so
+// that its pods are scheduled nowhere else.
 func (s site) volume(c *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	name := nameFor(c)
 	v := &corev1.PersistentVolume{

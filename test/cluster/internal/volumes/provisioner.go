@@ -19,10 +19,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// again is when what failed is tried once more.
+// again is the delay before a failed pass is repeated.
 const again = time.Second
 
-// Options say for whom volumes are made, and where.
+// Options are the nodes and the folder of the volumes.
 type Options struct {
 	Kubeconfig string
 	Nodes      []string
@@ -52,7 +52,7 @@ func Serve(ctx context.Context, o Options) error {
 	return w.work(ctx)
 }
 
-// A worker does what decide says.
+// A worker carries out the plans of decide.
 type worker struct {
 	site
 	client  kubernetes.Interface
@@ -61,7 +61,7 @@ type worker struct {
 	log     io.Writer
 }
 
-// work looks whenever a claim or a volume has changed.
+// work calls pass whenever a claim or a volume has changed.
 func (w *worker) work(ctx context.Context) error {
 	factory := informers.NewSharedInformerFactory(w.client, 0)
 	claims, volumes := factory.Core().V1().PersistentVolumeClaims(), factory.Core().V1().PersistentVolumes()
@@ -94,7 +94,7 @@ func (w *worker) work(ctx context.Context) error {
 	}
 }
 
-// pass looks, decides and acts, once.
+// pass reads claims and volumes, and carries out one plan.
 func (w *worker) pass(ctx context.Context) error {
 	claims, err := w.claims.List(labels.Everything())
 	if err != nil {
@@ -115,7 +115,7 @@ func (w *worker) pass(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// create makes the folder first: a volume that is there can be mounted.
+// create makes the folder before the volume, because a volume that exists can be mounted.
 func (w *worker) create(ctx context.Context, v *corev1.PersistentVolume) error {
 	if err := w.lay(v); err != nil {
 		return fmt.Errorf("creating volume %s: %w", v.Name, err)
@@ -131,7 +131,7 @@ func (w *worker) create(ctx context.Context, v *corev1.PersistentVolume) error {
 	return nil
 }
 
-// remove removes the folder first: a volume that is gone is not looked at again.
+// remove removes the folder before the volume, because no later pass sees a deleted volume.
 func (w *worker) remove(ctx context.Context, v *corev1.PersistentVolume) error {
 	if err := w.clear(v); err != nil {
 		return fmt.Errorf("removing volume %s: %w", v.Name, err)

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A site is where volumes are: a folder that its nodes share.
+// A site is the folder of all volumes, which its nodes share.
 type site struct {
 	nodes []string
 	dir   string
@@ -21,8 +21,8 @@ type site struct {
 // so that only folders of this site are removed.
 func (s site) folder(name string) string { return filepath.Join(s.dir, filepath.Base(name)) }
 
-// lay makes the folder of a volume. Like the root of a fresh disk it is root's,
-// and the kubelet gives it to the fsGroup of the pod.
+// lay makes the folder of a volume. Like a new disk it belongs to root, and the kubelet changes its group to the
+// fsGroup of the pod.
 func (s site) lay(v *corev1.PersistentVolume) error {
 	folder := s.folder(v.Name)
 	if err := os.Mkdir(folder, 0o755); errors.Is(err, os.ErrExist) {
@@ -39,8 +39,8 @@ func (s site) lay(v *corev1.PersistentVolume) error {
 	return nil
 }
 
-// clear removes the folder of a volume with all it holds. No pod has it any more:
-// a claim that a pod uses is not gone.
+// clear removes the folder of a volume with all its files. No pod uses it: Kubernetes keeps a claim while a pod uses
+// it.
 func (s site) clear(v *corev1.PersistentVolume) error {
 	folder := s.folder(v.Name)
 	err := unix.Unmount(folder, unix.MNT_DETACH)
