@@ -43,8 +43,8 @@ func (f *Factory) newAsker(pods *podReader, screen *terminal.Console) *asker {
 	return &asker{f: &toUser, client: pods.client, pods: pods, console: screen, lines: f.NewLineReader(), asked: map[string]string{}, failed: map[string]*failedAsk{}, noticed: map[string]bool{}}
 }
 
-// ask asks about each open request of a Run once, and again if the Run refused the Decision. A
-// request waits for the second look at the Run.
+// ask asks about each open request of a Run once, and again if the Run refused the Decision. A request is asked about
+// when the Run is read for the second time.
 //
 // It returns errNeedsUser if the Run asks and there is no terminal.
 func (a *asker) ask(ctx context.Context, run *v1alpha1.Run) error {
@@ -82,7 +82,7 @@ func keyOf(run *v1alpha1.Run, r *v1alpha1.PendingRequest) string {
 // A failedAsk is a request about which the user is asked again.
 type failedAsk struct {
 	text string // the error that was printed last
-	// failures is how often it failed, and looks how many readings of the Run are skipped until the next try.
+	// failures counts the failed tries. looks is how many readings of the Run are skipped before the next try.
 	failures, looks int
 }
 

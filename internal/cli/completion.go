@@ -53,8 +53,8 @@ func (f nameCompletion) addTo(root *cobra.Command) {
 	}
 }
 
-// unknownShell is the error of the command completion, whose commands are the shells: its output is
-// sourced by a shell, so that the help would be no answer.
+// unknownShell returns the error of the command completion for an unknown or missing shell. The command does not print
+// its help instead, because a shell sources the output.
 func unknownShell(c *cobra.Command, args []string) error {
 	var shells []string
 	for _, s := range c.Commands() {

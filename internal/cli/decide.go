@@ -200,11 +200,11 @@ func (d decision) checkValue(r *v1alpha1.PendingRequest) error {
 	return nil
 }
 
-// appliedLooks is how often a command looks whether a Run took a Decision, at the interval of the
-// Factory: a runner reads it within a second or two, unless the Run has no pod at the moment.
+// appliedLooks is how many times a command checks whether a Run has applied a Decision, at the interval of the Factory.
+// A runner reads a Decision within two seconds, unless the Run has no pod at the moment.
 const appliedLooks = 5
 
-// awaitApplied returns an error if the Run refuses the Decision while the user still looks.
+// awaitApplied waits for appliedLooks checks at most, and returns an error if the Run refuses the Decision until then.
 func (f decider) awaitApplied(ctx context.Context, c client.Client, made *v1alpha1.Decision) error {
 	for range appliedLooks {
 		timer := time.NewTimer(f.Interval)

@@ -18,7 +18,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/events"
 )
 
-// maxStreams is how many logs are followed at the same time. Other Runs wait, the oldest first.
+// maxStreams is how many logs are followed at the same time. The logs of other Runs are printed later, the oldest
+// first.
 const maxStreams = 8
 
 // A follower prints the conversations of a Run and of its child Runs.
@@ -222,7 +223,7 @@ func (w *follower) continues(ctx context.Context, name string, err error) bool {
 	return true
 }
 
-// cause returns the message of an error: the Run never existed, or was deleted, or anything else.
+// cause returns err with a better message if the Run never existed, or was deleted while it was watched.
 func (w *follower) cause(ctx context.Context, run *v1alpha1.Run, err error) error {
 	if run == nil && apierrors.IsNotFound(err) && !isNotInstalled(err) {
 		return notFound(ctx, w.client, "Run", w.key)

@@ -18,7 +18,7 @@ var commandGroups = []struct {
 	{"control", "Control Runs:", []string{"pause", "resume", "stop"}},
 }
 
-// usage is how a command is used. It leaves out the flags of kubectl for clusters and users, which are
+// usage is the template of the usage of a command. It leaves out the flags of kubectl for clusters and users, which are
 // longer than all others together: the command options prints them.
 //
 //go:embed help.tmpl

@@ -250,7 +250,7 @@ func progressOf(run *v1alpha1.Run) *v1alpha1.RunProgress {
 	return run.Status.Progress
 }
 
-// target returns the Agent, or workflow/NAME.
+// target returns the name of the Agent, or workflow/NAME.
 func target(run *v1alpha1.Run) string {
 	if run.Spec.Workflow != "" {
 		return "workflow/" + run.Spec.Workflow

@@ -30,8 +30,8 @@ type logsOptions struct {
 	pod filesPodOptions
 }
 
-// idle returns how long a log that is followed has no new lines when its past has ended; 0: the end of the log
-// ends it.
+// idle returns after how long without a new line the earlier lines of a followed log count as printed; 0: the log is
+// not followed, and ends by itself.
 func (o logsOptions) idle(interval time.Duration) time.Duration {
 	if !o.follow {
 		return 0

@@ -34,7 +34,7 @@ func (o *logWindow) bind(c *cobra.Command) {
 	c.Flags().StringVar(&o.since, "since", "", "Print only what happened in this time, for example 90s, 5m or 2d")
 }
 
-// check sets the time from which events are printed.
+// check returns an error for invalid flags, and sets the time from which events are printed.
 func (o *logWindow) check(f *Factory) error {
 	const all = -1
 	if o.tail < all {
@@ -73,7 +73,7 @@ type windowReader struct {
 	log   io.ReadCloser
 	lines *bufio.Reader
 	from  time.Time
-	// says is whether an event replaces the events that are left out.
+	// says reports whether an event replaces the events that are left out.
 	says   bool
 	inside bool
 	rest   []byte

@@ -15,7 +15,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// A container is one of a pod.
+// A container is a container of a pod.
 type container struct {
 	pod  *corev1.Pod
 	name string
@@ -24,7 +24,7 @@ type container struct {
 // A podExecutor executes a command in a container.
 type podExecutor func(ctx context.Context, in container, command []string, stdout, stderr io.Writer) error
 
-// receive has a container send files, and has extract read their archive.
+// receive makes a container send files, and passes their archive to extract.
 func (p filesPods) receive(ctx context.Context, at container, from string, extract func(io.Reader) error) error {
 	execute, err := executor(p.Factory)
 	if err != nil {

@@ -58,8 +58,8 @@ func unknownCommand(root *cobra.Command, word string) error {
 	return exit.Usagef("there is no command %q. See: %s --help", word, root.CommandPath())
 }
 
-// commandNames returns the names of commands that a word can be near to: every word of two letters is like
-// another.
+// commandNames returns the names of commands that are suggested for a mistyped word. Names of two letters are left out,
+// because they are similar to every short word.
 func commandNames(root *cobra.Command) []string {
 	const shortest = 3
 	var names []string
@@ -73,8 +73,8 @@ func commandNames(root *cobra.Command) []string {
 	return names
 }
 
-// flagError returns the error of a flag that cannot be parsed. A command that does not exist has no flags,
-// so it is the cause of an unknown flag behind it.
+// flagError returns the error of a flag that cannot be parsed. If the command does not exist, the error is about the
+// command, because its flags are unknown for that reason.
 func flagError(c *cobra.Command, err error) error {
 	if words := c.Flags().Args(); !c.HasParent() && len(words) > 0 {
 		return unknownCommand(c, words[0])

@@ -16,7 +16,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/shared/clock"
 )
 
-// earlyLock is a lock whose holder is known to be gone earlier than client-go finds out.
+// earlyLock is a lock that detects a dead holder earlier than client-go does.
 //
 // It is read when the process starts. client-go takes over a lease that was not renewed for its duration, counted from
 // when client-go first read it. A manager lets client-go read it only after the caches have synced, so the operator

@@ -64,8 +64,7 @@ func (p *priceFile) Start(ctx context.Context) error {
 	}
 }
 
-// compare reads the file, and uses it if it changed. A list that is wrong is not used: the one before
-// stays in force.
+// compare reads the file, and uses it if it changed. An invalid list is not used: the previous list stays in force.
 func (p *priceFile) compare() {
 	data, err := os.ReadFile(p.Path)
 	if errors.Is(err, fs.ErrNotExist) {

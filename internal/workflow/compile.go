@@ -42,21 +42,20 @@ type node struct {
 	output, text bool   // whether it has them
 }
 
-// compiled is the result of Compile for a Version.
+// compiled is the result of Compile for a Revision.
 type compiled struct {
 	once    sync.Once
 	program *Program
 	err     error
 }
 
-// Compile compiles a Version, once. An error of the Workflow is a
-// *snapshot.NotReadyError.
+// Compile compiles a Revision, once. An error of the Workflow is a *snapshot.NotReadyError.
 func Compile(v *Revision) (*Program, error) {
 	v.compiled.once.Do(func() { v.compiled.program, v.compiled.err = compile(v) })
 	return v.compiled.program, v.compiled.err
 }
 
-// A compiler compiles a Version and stores the first problem that it finds.
+// A compiler compiles a Revision and stores the first problem that it finds.
 type compiler struct {
 	revision             *Revision
 	index                map[string]int    // of nodes, by name

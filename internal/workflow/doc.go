@@ -1,6 +1,6 @@
 // Package workflow validates a Workflow with the objects that it refers to, and compiles it for its Runs.
 //
-// From reads the objects that a Workflow refers to. Of returns its Version: the spec with the revisions of its Agents
+// From reads the objects that a Workflow refers to. Of returns its Revision: the spec with the revisions of its Agents
 // and nested Workflows, immutable and named by its hash. It is stored in ConfigMaps, as revisions of Agents are, and
 // Read reads it. Compile returns its Program: the graph of its nodes and their expressions, with types. The first
 // error, in the order of the manifest, is a *snapshot.NotReadyError that names the node, the field and the column.

@@ -16,7 +16,7 @@ type Mention struct {
 	Was, Is string
 }
 
-// A formerName is a name that no schema refuses: what reads it finds nothing.
+// A formerName is a former name that no schema refuses, for example in an expression, which finds no value under it.
 type formerName struct {
 	was, is string
 	today   *regexp.Regexp // where the name is one of today; nil: nowhere

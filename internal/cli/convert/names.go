@@ -50,7 +50,7 @@ func (t tools) former() []policy.Former {
 	return out
 }
 
-// renameInTexts gives tools and input the names of today in the expressions of an object.
+// renameInTexts replaces former names of tools and input in the expressions of an object.
 func (c *converter) renameInTexts() {
 	switch text(c.object, "kind") {
 	case "Agent":
@@ -66,7 +66,7 @@ func (c *converter) ofCustomRunner() bool {
 	return len(places(c.object, "spec.podTemplate.runnerImage")) > 0
 }
 
-// renameInHooks gives tools the names of today in the hooks of an Agent.
+// renameInHooks replaces former names of tools in the hooks of an Agent.
 func (c *converter) renameInHooks() {
 	if c.ofCustomRunner() {
 		return
@@ -81,7 +81,7 @@ func (c *converter) renameInHooks() {
 	}
 }
 
-// renameInConditions gives tools the names of today in conditions that compare a name.
+// renameInConditions replaces former names of tools in conditions that compare a name.
 func (c *converter) renameInConditions() {
 	if c.ofCustomRunner() {
 		return

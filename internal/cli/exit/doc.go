@@ -1,2 +1,2 @@
-// Package exit has how commands end: exit codes, and errors that the user must correct.
+// Package exit has the exit codes of commands, and the errors that a user must correct.
 package exit

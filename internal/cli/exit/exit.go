@@ -17,18 +17,18 @@ const (
 	OK    = 0
 	Error = 1
 	Usage = 2
-	// Codes of run --wait and run --local, which say how the Run ended.
+	// Codes of run --wait and run --local, which show how the Run ended.
 	Failed    = 3
 	Stopped   = 4
 	Limit     = 5
 	Timeout   = 6 // of --timeout: the Run continues
 	NeedsUser = 7 // the Run asks, and there is no terminal: it continues
-	// Interrupted is how shells count SIGINT, and Pipe what they show of a program that SIGPIPE ended.
+	// Interrupted and Pipe are the exit codes that shells show for programs ended by SIGINT and SIGPIPE.
 	Interrupted = 130
 	Pipe        = 141
 )
 
-// An EndedError ends a command with an exit code. The output has said why.
+// An EndedError ends a command with an exit code. The command has printed the cause.
 type EndedError struct{ Code int }
 
 func (e EndedError) Error() string { return "exit code " + strconv.Itoa(e.Code) }

@@ -93,9 +93,9 @@ func text(content map[string]any, path ...string) string {
 	return s
 }
 
-// isOurs reports whether an object is checked. An object without apiVersion may be meant as ours, and so may one of our
-// kinds in a group with a similar name or in a group of Kubernetes, which has none of our kinds. Other products do have
-// such kinds: argoproj.io has a Workflow.
+// isOurs reports whether an object is checked. An object without apiVersion may be meant as an object of this API. So
+// may an object of one of its kinds in a group with a similar name or in a group of Kubernetes, which has none of these
+// kinds. Other products do have such kinds: argoproj.io has a Workflow.
 func (o *object) isOurs() bool {
 	apiVersion := text(o.content, "apiVersion")
 	if apiVersion != "" {

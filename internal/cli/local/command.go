@@ -13,7 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
 )
 
-// Main runs an Agent as the arguments of a program say, and returns its exit code.
+// Main runs the Agent that the arguments of a program describe, and returns the exit code.
 func Main(ctx context.Context, s *terminal.Streams, version string, args []string) int {
 	c := newCommand(s, version)
 	c.SetArgs(args)

@@ -10,10 +10,10 @@ import (
 // thisKernel returns a kernel without confinement: only Linux has it.
 func thisKernel() kernel { return kernel{} }
 
-// isWritable is asked on Linux only.
+// isWritable returns true. It is called on Linux only.
 func isWritable(string) bool { return true }
 
-// isLocked is true on Linux only, where runners lock their journals.
+// isLocked returns false, because runners lock their journals on Linux only.
 func isLocked(string) bool { return false }
 
 // lockFile, isUnlocked and isOwn are called on Linux only.

@@ -62,7 +62,8 @@ func newPlace(run string) (place, error) {
 	return filled, nil
 }
 
-// taken says that a Run has the place already. The journal of a Run that works must stay.
+// taken returns the error for a name that another local Run has, or had. It advises to remove the journal only if that
+// Run has ended.
 func (p place) taken(run string) error {
 	if isLocked(filepath.Join(p.journal(), "lock")) {
 		return exit.Usagef("the local Run %s is at work, and its journal is in %s: wait for its end, or choose another --name", run, p.state)

@@ -19,7 +19,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
 )
 
-// Flags are what a command line says of the machine on which an Agent runs.
+// Flags are the flags for the machine on which an Agent runs.
 type Flags struct {
 	dir        string
 	endpoints  []string
@@ -30,8 +30,8 @@ type Flags struct {
 	step       int64
 }
 
-// Bind adds the flags. when begins their descriptions: in a program that also has other Runs, it says when they
-// have an effect.
+// Bind adds the flags. when is the beginning of their descriptions. In a program that also has other Runs, it describes
+// when the flags have an effect.
 func (o *Flags) Bind(flags *pflag.FlagSet, when string) {
 	flags.StringVarP(&o.dir, "directory", "C", ".", when+"the directory that the agent works in")
 	flags.StringArrayVar(&o.endpoints, "endpoint", nil, when+"NAME=URL: the endpoint of the Model NAME, in place of its own")

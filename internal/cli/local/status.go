@@ -15,7 +15,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// A status is how it stands with a local Run, by its events.
+// A status keeps the values of the status line of a local Run, from its events.
 type status struct {
 	mu            sync.Mutex
 	begun         time.Time

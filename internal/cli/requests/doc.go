@@ -1,2 +1,2 @@
-// Package requests shows what a Run asks a user, and reads the values that the user types.
+// Package requests shows the requests of a Run to a user, and reads the values that the user types.
 package requests

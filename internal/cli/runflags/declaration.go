@@ -19,18 +19,18 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// A Declaration is what the Agent or Workflow of a Run says of its input. The zero one says
-// nothing: a user may create Runs without reading Agents.
+// A Declaration is the declared input and limits of the Agent or Workflow of a Run. The zero Declaration is for users
+// who may create Runs but not read Agents.
 type Declaration struct {
 	Known  bool
 	Input  *v1alpha1.Input      // nil: none is declared
 	limits v1alpha1.AgentLimits // of the Agent
-	Most   snapshot.Most        // what limits of the Run may not be above
-	// Waits says what the Run waits for before it begins; empty: nothing is known.
+	Most   snapshot.Most        // the highest limits that the Run may set
+	// Waits describes what the Run waits for before it begins; empty: nothing is known.
 	Waits string
 }
 
-// DeclarationOf returns what an Agent declares; nil: it is not known.
+// DeclarationOf returns the Declaration of an Agent. A nil Agent, which is not known, has the zero Declaration.
 func DeclarationOf(a *v1alpha1.Agent) Declaration {
 	if a == nil {
 		return Declaration{}

@@ -1,3 +1,3 @@
-// Package runflags has what a command line says of a Run: its flags, and the Run that they describe, checked
-// against what its Agent or Workflow declares.
+// Package runflags has the flags that describe a Run, and makes the Run of them. It checks the Run against the
+// declarations of its Agent or Workflow.
 package runflags

@@ -16,7 +16,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
 )
 
-// A Description is what a command line says of a Run.
+// A Description has the flags that describe a Run.
 type Description struct {
 	Target       string
 	Files        []string
@@ -114,7 +114,7 @@ func PairsOf(flag, form string, values []string) ([]Pair, error) {
 	return out, nil
 }
 
-// Overwrite sets what the command line says about a Run.
+// Overwrite sets the fields of a Run for which the command line has a flag.
 func (o *Description) Overwrite(ctx context.Context, s *terminal.Streams, run *v1alpha1.Run, declared Declaration) error {
 	if o.Name != "" {
 		run.Name, run.GenerateName = o.Name, ""
@@ -137,11 +137,13 @@ func (o *Description) Overwrite(ctx context.Context, s *terminal.Streams, run *v
 	return err
 }
 
-// ImageUsage describes the flag --image; its placeholder is for what the images are shown with.
+// ImageUsage describes the flag --image. Its placeholder is for the text with which the images are shown, for example
+// the prompt.
 const ImageUsage = "An image or PDF below /workspace that the agent is shown %s, such as docs/chart.png; repeat it for more"
 
-// SetArguments sets what runs, and the prompt. No Agent has a blank in its name, so that a text alone
-// is a prompt for what a flag names: -f, or another one. The usage shows how an Agent is named beside a text.
+// SetArguments sets the Agent or Workflow, and the prompt, from the arguments of a command. Names of Agents have no
+// spaces, so a single argument with a space is the prompt, and a flag such as -f names the Agent. The usage for the
+// error message shows how to name an Agent before a prompt.
 func (o *Description) SetArguments(args []string, byAnotherFlag bool, usage string) error {
 	named := byAnotherFlag || len(o.Files) > 0
 	switch {
@@ -161,7 +163,8 @@ func (o *Description) SetArguments(args []string, byAnotherFlag bool, usage stri
 	return nil
 }
 
-// Arguments accepts what runs and a prompt. A prompt of several words is often not quoted.
+// Arguments accepts at most a target and a prompt. The error for more arguments is about quotes, because a prompt of
+// several words is often not quoted.
 func Arguments(c *cobra.Command, args []string) error {
 	if len(args) > 2 {
 		return exit.Usagef("run takes one AGENT and one TEXT, and these are %d words. Write the text in quotes: %s %s 'TEXT'", len(args), c.CommandPath(), args[0])

@@ -10,7 +10,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/cli/lint"
 )
 
-// RunOfTarget returns the Run of what a command line names: AGENT, agent/NAME or workflow/NAME.
+// RunOfTarget returns a Run of the target that a command line names: AGENT, agent/NAME or workflow/NAME.
 func RunOfTarget(target string) (*v1alpha1.Run, error) {
 	run := &v1alpha1.Run{Spec: v1alpha1.RunSpec{Agent: target}}
 	switch kind, name := CutKind(target); {

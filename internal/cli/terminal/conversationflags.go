@@ -12,7 +12,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 )
 
-// ConversationFlags say how a conversation is shown.
+// ConversationFlags are the flags that determine how a conversation is shown.
 type ConversationFlags struct {
 	Color string
 	// JSON is whether the conversation is printed as its events.
@@ -25,8 +25,8 @@ func (o *ConversationFlags) Bind(flags *pflag.FlagSet, color, asJSON string) {
 	flags.BoolVar(&o.JSON, "json", false, asJSON)
 }
 
-// ConversationOptions says how the terminal shows a conversation. NO_COLOR is a convention
-// of many programs (no-color.org).
+// ConversationOptions returns the options with which a terminal shows a conversation. NO_COLOR is a convention of many
+// programs (no-color.org).
 func ConversationOptions(o ConversationFlags, out io.Writer) (conversation.Options, error) {
 	options := conversation.Options{Out: out, JSON: o.JSON}
 	file, isFile := out.(*os.File)

@@ -13,7 +13,7 @@ type Streams struct {
 	Out io.Writer
 	Err io.Writer
 	Now func() time.Time
-	// Interval is how long a command that waits lets pass before it looks again.
+	// Interval is the delay between two checks of a command that waits.
 	Interval time.Duration
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// Plural is a number of things.
+// Plural returns a number with a noun in the singular or plural, for example 2 Runs.
 func Plural[N int | int32 | int64](n N, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -155,7 +155,7 @@ func (r *Reader) childFinished(e events.Line, d events.ChildFinished) {
 	delete(r.sessions, d.Session)
 }
 
-// dropped is silent about the numbers that a later attempt leaves free.
+// dropped adds no entry for the numbers that a later attempt leaves free.
 func (r *Reader) dropped(e events.Line, d events.Dropped) {
 	if d.From > 1 {
 		r.add(e, Gap{Announced: true})

@@ -26,17 +26,18 @@ type Op struct {
 	Value any    `json:"value"` // null if the operation has none, or tests that the field is absent
 }
 
-// SameObject tests that the object is the same as when it was read, and not another with the same name.
+// SameObject returns an operation that tests the UID of o: another object may have its name by now.
 func SameObject(o client.Object) Op {
 	return Op{"test", "/metadata/uid", o.GetUID()}
 }
 
-// SameVersion locks the resource version of o.
+// SameVersion returns an operation that makes the patch fail with a conflict if the object has changed since o was
+// read.
 func SameVersion(o client.Object) Op {
 	return Op{"add", "/metadata/resourceVersion", o.GetResourceVersion()}
 }
 
-// Same tests that a field has a value.
+// Same returns an operation that tests that a field has a value.
 func Same(path string, value any) Op {
 	return Op{"test", path, value}
 }

@@ -119,7 +119,7 @@ func checkField(at string, f v1alpha1.Field) error {
 	return nil
 }
 
-// only returns the schema of an object with one field.
+// only returns the schema of an object whose only field is f.
 func only(f v1alpha1.Field, of json.RawMessage) json.RawMessage {
 	return Object(map[string]json.RawMessage{f.Name: of}, []string{f.Name})
 }

@@ -170,7 +170,7 @@ var current atomic.Pointer[inForce]
 // Use puts an override in force in this process; nil removes it.
 func Use(o *Override) { current.Store(&inForce{override: o}) }
 
-// Reject records why a later list is not used. The override in force stays.
+// Reject records why a newer list is not used. The current override stays in force.
 func Reject(err error) {
 	next := &inForce{problem: err.Error()}
 	if now := current.Load(); now != nil {

@@ -395,8 +395,8 @@ func InputSchemaOf(agent task.Agent) json.RawMessage {
 	return agent.InputSchema
 }
 
-// CheckTemplate checks a text with expressions in ${{ }} against the input schema of an Agent;
-// empty: the Agent declares no input and has only a prompt.
+// CheckTemplate checks a text with expressions in ${{ }} against the input schema of an Agent. Without a schema the
+// Agent declares no input and has only a prompt.
 func CheckTemplate(text, agent string, input json.RawMessage) error {
 	if len(input) > 0 {
 		return inputtext.Check(text, input)

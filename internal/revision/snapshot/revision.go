@@ -194,13 +194,12 @@ type Objects struct {
 	Toolsets map[string]*v1alpha1.Toolset
 }
 
-// AgentsOf returns the Agents that one gives work to in its pod, each once, in order.
+// AgentsOf returns the Agents to which an Agent delegates in its pod, each once, in order.
 func AgentsOf(spec v1alpha1.AgentSpec) []string {
 	return agentsOf(spec, v1alpha1.AgentModePod)
 }
 
-// RunAgentsOf returns the Agents that one gives work to in Runs of their own, each
-// once, in order.
+// RunAgentsOf returns the Agents to which an Agent delegates in child Runs, each once, in order.
 func RunAgentsOf(spec v1alpha1.AgentSpec) []string {
 	return agentsOf(spec, v1alpha1.AgentModeRun)
 }
@@ -215,7 +214,7 @@ func agentsOf(spec v1alpha1.AgentSpec, mode v1alpha1.AgentMode) []string {
 	return out
 }
 
-// modeOf returns where an agent as a tool works.
+// modeOf returns the mode of an agent as a tool: in the pod or in a child Run.
 func modeOf(t v1alpha1.Tool) v1alpha1.AgentMode {
 	if t.Delegation == nil || t.Delegation.Mode == "" {
 		return v1alpha1.AgentModePod
@@ -282,7 +281,7 @@ func reachableAgents(agent *v1alpha1.Agent, o Objects) ([]*v1alpha1.Agent, *NotR
 	return out, nil
 }
 
-// way returns how an Agent is reached: a -> b -> c.
+// way returns the names through which an Agent is reached: a -> b -> c.
 func way(by map[string]string, name string) string {
 	out := []string{name}
 	for name = by[name]; name != ""; name = by[name] {

@@ -244,8 +244,8 @@ func DecodeAgent(data []byte) (Agent, error) { return agents.decode("stored revi
 // DecodeWorkflow is DecodeAgent for a Workflow.
 func DecodeWorkflow(data []byte) (Workflow, error) { return workflows.decode("stored revision", data) }
 
-// DecodeVersion decodes a document of another versioned form whose versions 1 to newest have the same Go type. The text
-// what names the form in errors.
+// DecodeVersion decodes a document of another versioned form whose versions 1 to newest have the same Go type. Errors
+// name the form by the text what.
 func DecodeVersion[T any](what string, newest int, data []byte) (T, error) {
 	d := decoders[T]{}
 	for v := range newest {

@@ -41,7 +41,7 @@ func Canonical(args json.RawMessage) (json.RawMessage, error) {
 // A writer reads valid JSON and writes the canonical form.
 type writer struct {
 	in       *json.Decoder
-	replaced int    // replacement characters in all strings
+	replaced int    // the number of replacement characters in all strings
 	suspect  string // the first string that has one
 }
 

@@ -86,7 +86,7 @@ func (b *base) guard(i interpreter.InterpretableV2) (interpreter.InterpretableV2
 	}), nil
 }
 
-// implementation returns the function of a call.
+// implementation returns the Go function that a call executes.
 func (b *base) implementation(call interpreter.InterpretableCall) functions.FunctionOp {
 	args := call.Args()
 	switch call.Function() {
@@ -365,7 +365,7 @@ func matching(v []ref.Val) uint64 {
 	return 1 + n + (10+length(v[0]))*(4+n)/40
 }
 
-// findingAll returns the cost of matching and of the result.
+// findingAll returns the cost of findAll: of matching, and of the result.
 func findingAll(v []ref.Val) uint64 { return matching(v) + length(v[0]) }
 
 // states estimates the number of states of a compiled pattern.

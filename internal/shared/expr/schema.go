@@ -143,31 +143,31 @@ var kindNames = map[kind]string{
 	listKind: "list", mapKind: "map", optionalKind: "optional",
 }
 
-// Dyn is any value of JSON, checked when there is one.
+// Dyn returns the type of any JSON value. Its uses are checked at run time.
 func Dyn() Type { return Type{} }
 
-// String is a string.
+// String returns the type of strings.
 func String() Type { return Type{kind: stringKind} }
 
-// Enum is a string that is one of a closed set of values.
+// Enum returns the type of strings of a closed set of values.
 func Enum(values ...string) Type { return Type{kind: stringKind, values: values} }
 
-// Int is a whole number of 64 bits.
+// Int returns the type of whole numbers of 64 bits.
 func Int() Type { return Type{kind: intKind} }
 
-// Double is a number.
+// Double returns the type of numbers.
 func Double() Type { return Type{kind: doubleKind} }
 
-// Bool is true or false.
+// Bool returns the type of true and false.
 func Bool() Type { return Type{kind: boolKind} }
 
-// List is a list with elements of one type.
+// List returns the type of lists with elements of one type.
 func List(of Type) Type { return Type{kind: listKind, of: &of} }
 
-// Map is an object with values of one type and unknown names.
+// Map returns the type of objects with values of one type and unknown names.
 func Map(of Type) Type { return Type{kind: mapKind, of: &of} }
 
-// Optional is a value that may be absent. Optional of an optional type is that type.
+// Optional returns the type of values that may be absent. Optional of an optional type returns that type.
 func Optional(of Type) Type {
 	if of.kind == optionalKind {
 		return of
@@ -175,8 +175,8 @@ func Optional(of Type) Type {
 	return Type{kind: optionalKind, of: &of}
 }
 
-// Object is an object with fields; an expression that reads another field does not
-// compile. Its name is shown in messages and has to be unique in an Env.
+// Object returns the type of objects with these fields. An expression that reads another field does not compile. The
+// name is shown in messages and has to be unique in an Env.
 func Object(name string, fields map[string]Type) Type {
 	return Type{kind: objectKind, name: name, fields: maps.Clone(fields)}
 }

@@ -2,8 +2,8 @@
 // levels of reasoning and parameters that are refused. It is written by hand, except for windows from a list.
 // Models change, so nothing is refused because of it: the operator warns.
 //
-// The runner reads it too: a model that takes no images is sent a line for each, and a Model that does not say its
-// window has that of the table.
+// The runner reads it too: it sends a line of text for each image to a model that accepts none, and it uses the window
+// of the table for a Model that sets none.
 package modelfacts
 
 import (

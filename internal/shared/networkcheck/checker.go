@@ -39,11 +39,11 @@ type State string
 
 // The states.
 const (
-	// Closed means that the closed port is not reached, though it listens.
+	// Closed means that the closed port cannot be reached although the operator listens at it.
 	Closed State = "Closed"
 	// Open means that the closed port is reached.
 	Open State = "Open"
-	// Unknown means that the closed port may not listen, or was not tried.
+	// Unknown means that the operator may not listen at the closed port, or that it was not tried.
 	Unknown State = "Unknown"
 )
 

@@ -229,7 +229,7 @@ func (e *Exporter) post(ctx context.Context, path string, body []byte) error {
 	return nil
 }
 
-// A TraceID names a trace.
+// A TraceID identifies a trace.
 type TraceID [16]byte
 
 // A SpanID identifies a span. The zero SpanID identifies none.

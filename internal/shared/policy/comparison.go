@@ -182,8 +182,8 @@ func matchesRelative(pattern string) bool {
 	return startsWithoutSlash(re.Sub[1])
 }
 
-// startsWithoutSlash reports whether each match of an expression has a first character
-// and that is no slash.
+// startsWithoutSlash reports whether each match of an expression begins with a character other than a slash. It is
+// false for an expression that matches the empty text.
 func startsWithoutSlash(re *syntax.Regexp) bool {
 	switch re.Op { //nolint:exhaustive // any other may match nothing, or a slash
 	case syntax.OpLiteral:

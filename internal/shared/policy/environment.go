@@ -152,7 +152,7 @@ func (costs) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint6
 	return &cost
 }
 
-// size returns the characters of a string, or the items of a list or map.
+// size returns the number of characters of a string, or of items of a list or map.
 func size(v ref.Val) uint64 {
 	sized, ok := v.(traits.Sizer)
 	if !ok {
@@ -254,7 +254,8 @@ func warningOf(root ast.NavigableExpr, tools []candidate) (at ast.NavigableExpr,
 	return root, "the condition is true for no tool of this Agent, so the rule never applies. For several tools write, for example, tool in ['Read', 'Write']"
 }
 
-// noArgument returns the message that tools have no argument of a name, with the consequence and their arguments.
+// noArgument returns the message that tools have no argument of a name. It contains so, the consequence, and the
+// arguments that they have.
 func noArgument(name string, tools []candidate, so string) string {
 	var have []string
 	for _, c := range tools {

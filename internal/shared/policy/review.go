@@ -65,7 +65,7 @@ func reviewRuns(call ast.CallExpr, tools ToolKinds) (ast.Expr, string) {
 	return nil, ""
 }
 
-// reviewTool looks at the tools that the variable tool is compared with.
+// reviewTool checks the names with which the variable tool is compared. It returns the first wrong one and the problem.
 func reviewTool(args []ast.Expr, tools ToolKinds) (ast.Expr, string) {
 	if len(args) != 2 {
 		return nil, ""
@@ -170,7 +170,7 @@ func (r *literalReview) walk(e ast.NavigableExpr, at position) {
 	}
 }
 
-// judge looks at the literals of one comparison.
+// judge checks the literals of one comparison.
 func (r *literalReview) judge(c comparison, at position) {
 	kind := canonicalArguments[c.argument].kind
 	if !at.tools.know(kind) {
@@ -219,8 +219,7 @@ func (k ToolKinds) hasAll(others ToolKinds, kind Kind) bool {
 	return true
 }
 
-// about returns the tools that a rule for tools of these names is about; without
-// names all.
+// about returns the tools that a rule for tools of these names is about. Without names it returns all tools.
 func (k ToolKinds) about(names []string) ToolKinds {
 	about := ToolKinds{}
 	for name, kind := range k {
@@ -316,7 +315,7 @@ func items(e ast.NavigableExpr) []ast.NavigableExpr {
 	return []ast.NavigableExpr{e}
 }
 
-// texts returns the values of literals; false: not all expressions are such.
+// texts returns the values of literals; false: not all expressions are literals.
 func texts(all []ast.NavigableExpr) ([]string, bool) {
 	values := make([]string, len(all))
 	for i, e := range all {

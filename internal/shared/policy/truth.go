@@ -52,7 +52,7 @@ func (c candidate) truthOfChoice(children []ast.NavigableExpr) (holds, fails boo
 	return holds, fails
 }
 
-// begins is truth of tool.startsWith.
+// begins is truth for tool.startsWith.
 func (c candidate) begins(with string) (holds, fails bool) {
 	if c.name != "" {
 		is := strings.HasPrefix(c.name, with)
@@ -149,7 +149,7 @@ func missingRead(e ast.NavigableExpr, tools []candidate) (read ast.NavigableExpr
 	return nil, nil
 }
 
-// counting returns the tools for whose calls a child of an expression counts.
+// counting returns the tools for whose calls the value of a child of an expression matters.
 func counting(e ast.NavigableExpr, child int, tools []candidate) []candidate {
 	children := e.Children()
 	switch functionOf(e) {
@@ -165,7 +165,7 @@ func counting(e ast.NavigableExpr, child int, tools []candidate) []candidate {
 	return tools
 }
 
-// where returns the tools for whose calls an expression may have a value.
+// where returns the tools for whose calls an expression may have the value.
 func where(e ast.NavigableExpr, value bool, tools []candidate) []candidate {
 	return slices.DeleteFunc(slices.Clone(tools), func(c candidate) bool {
 		holds, fails := c.truth(e)

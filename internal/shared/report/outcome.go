@@ -83,7 +83,7 @@ func fencedReason(ans answer) string {
 	return "Another attempt has taken over"
 }
 
-// message returns the message of a Status; if the answer is no Status, the body.
+// message returns the message of the answer if it is a Status of Kubernetes, otherwise its body.
 func (a answer) message() string {
 	var status struct {
 		Message string `json:"message"`

@@ -197,7 +197,7 @@ func (w *Writer) notBefore(s *sender) time.Time {
 	return s.next
 }
 
-// sleep returns early after a notification.
+// sleep waits, and ends early after a notification.
 func (w *Writer) sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

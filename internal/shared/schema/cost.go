@@ -22,7 +22,7 @@ const (
 	unitMatching = 1_000
 )
 
-// A CostError reports a value that a schema is not held to, because that takes too long.
+// A CostError means that a value was not validated, because that takes too long.
 type CostError struct{ Max int }
 
 func (e *CostError) Error() string {

@@ -15,7 +15,7 @@ type keyword struct {
 	check func(n *node, name string) *Error
 }
 
-// keywords are all that a schema may have.
+// keywords returns all keywords that a schema may have.
 func keywords() map[string]keyword {
 	return map[string]keyword{
 		"type":                 {check: anything},
@@ -135,7 +135,7 @@ func has(kind string, v any) bool {
 	return false
 }
 
-// items is a schema, or {} for items of any type.
+// items checks the keyword items, which is a schema, or {} for items of any type.
 func items(n *node, name string) *Error {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(n.members[name], &members) == nil && members != nil && len(members) == 0 {
@@ -164,7 +164,8 @@ func properties(n *node, name string) *Error {
 	return nil
 }
 
-// additional is true, false, or a schema if there are no properties: a value is a structure or a map, not both.
+// additional checks the keyword additionalProperties, which is true, false, or a schema if there are no properties: a
+// value is a structure or a map, not both.
 func additional(n *node, name string) *Error {
 	var allowed bool
 	if value(n, name, &allowed, "") == nil {

@@ -181,7 +181,7 @@ func (n *node) number(name string) (float64, bool) {
 	return *v, true
 }
 
-// child returns the place of a member.
+// child returns the node of a member.
 func (n *node) child(names ...string) *node {
 	return &node{keywords: n.keywords, at: append(slices.Clip(n.at), names...), depth: n.depth + 1}
 }

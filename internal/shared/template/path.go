@@ -154,7 +154,8 @@ func quotedPrefix(text string) string {
 	return ""
 }
 
-// Similar suggests the intended name for a wrong one, as text to append to a message; empty: none is similar.
+// Similar returns a suggestion, to append to a message about a wrong name, of the most similar of names; empty: none is
+// similar.
 func Similar(name string, names []string) string {
 	best, most := "", 1+len(name)/4
 	for _, n := range names {
@@ -168,9 +169,8 @@ func Similar(name string, names []string) string {
 	return fmt.Sprintf("; did you mean %s?", best)
 }
 
-// EditDistance returns how many bytes must be added, removed or replaced to make one name of
-// another. It is not computed for names of more than 64 bytes, which count as different in
-// every byte.
+// EditDistance returns how many bytes must be added, removed or replaced to turn one name into another. For names of
+// more than 64 bytes it is not computed: they count as different in every byte.
 func EditDistance(from, to string) int {
 	if len(from) > 64 || len(to) > 64 {
 		return max(len(from), len(to))

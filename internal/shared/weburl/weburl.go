@@ -169,7 +169,7 @@ func unhex(c byte) byte {
 	return c - '0'
 }
 
-// isUnreserved is the rule unreserved of RFC 3986, section 2.3.
+// isUnreserved reports whether a character is unreserved by RFC 3986, section 2.3.
 func isUnreserved(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-._~", c) >= 0
 }
@@ -317,9 +317,8 @@ func isMapped(host string) bool {
 	return err == nil && a.Is4In6()
 }
 
-// ascii returns a name in lower case and ASCII. Names that only have ASCII are not
-// held to the rules of registered domains: Services and buckets have names that
-// those do not allow, with an underscore for example.
+// ascii returns a name in lower case and ASCII. Names in ASCII are not checked against the rules of registered domains,
+// because names of Services and buckets may violate them, for example with an underscore.
 func ascii(host string) (string, error) {
 	name := strings.ToLower(host)
 	isOther := func(r rune) bool { return r >= 0x80 }

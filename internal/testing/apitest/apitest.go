@@ -43,7 +43,7 @@ type Server struct {
 
 var shared *Server
 
-// Main is a TestMain: one server for all tests of a package.
+// Main is the body of a TestMain: it starts one API server for all tests of a package.
 func Main(m *testing.M) {
 	code, err := run(m)
 	if err != nil {
@@ -98,7 +98,7 @@ var readManifests = sync.OnceValue(func() error {
 	return filepath.WalkDir(Manifest(), func(_ string, _ fs.DirEntry, err error) error { return err })
 })
 
-// Get returns the package's server.
+// Get returns the API server of the package.
 func Get(t *testing.T) *Server {
 	t.Helper()
 	if err := readManifests(); err != nil {
@@ -196,9 +196,9 @@ func (s *Server) guard(ctx context.Context) error {
 	return errors.Join(err, s.Admin.Delete(ctx, fixed))
 }
 
-// createFirstRun creates a Run as soon as the API server takes one. Where a MutatingAdmissionPolicy
-// matches Runs, it refuses them for up to five seconds after their CRD was installed: it looks for
-// schemas that often, whatever the policy's failurePolicy says.
+// createFirstRun creates a Run as soon as the API server accepts one. If a MutatingAdmissionPolicy matches Runs, the
+// API server refuses them for up to five seconds after their CRD was installed, whatever the failurePolicy of the
+// policy is, because it looks for new schemas only that often.
 func (s *Server) createFirstRun(ctx context.Context, run *v1alpha1.Run) error {
 	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
 		err := s.Admin.Create(ctx, run)

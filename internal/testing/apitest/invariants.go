@@ -99,7 +99,7 @@ func (i *invariants) check(ctx context.Context) error {
 	return i.checkDeletion(ctx)
 }
 
-// history returns every event of a kind since a resource version, in order.
+// history returns all watch events of a kind since a resource version, in order.
 func (i *invariants) history(ctx context.Context, list client.ObjectList, since string) ([]watch.Event, error) {
 	if err := i.client.List(ctx, list, client.InNamespace(i.namespace)); err != nil {
 		return nil, err

@@ -19,8 +19,8 @@ func ReadObjects(file string) ([]client.Object, error) {
 	return parseObjects(file, data)
 }
 
-// readPolicies is ReadObjects for admission policies, which then take the user of tests for the
-// operator too.
+// readPolicies is ReadObjects for admission policies. It changes them so that they also treat the user of tests as the
+// operator.
 func readPolicies(file string) ([]client.Object, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

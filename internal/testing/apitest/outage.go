@@ -73,7 +73,7 @@ func serving(host string) (int, []string, error) {
 	return 0, nil, fmt.Errorf("no process serves port %s", port)
 }
 
-// URL returns where the API server serves.
+// URL returns the address of the API server.
 func (k *Killable) URL() string {
 	return "https://" + k.host()
 }

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// AllowKubelets allows the group of kubelets what the Node authorizer allows in a cluster, which this
-// API server is without.
+// AllowKubelets gives the group of kubelets the rights that the Node authorizer gives in a cluster. This API server has
+// no Node authorizer.
 func (s *Server) AllowKubelets(t *testing.T) {
 	t.Helper()
 	s.Bind(t, "", "system:node", rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:nodes"})
@@ -51,7 +51,7 @@ func AwaitBinding(ctx context.Context, admin client.Client, namespace, role stri
 	return awaitRights(ctx, admin, identity(subject), namespace, bound.Rules[:1])
 }
 
-// identity impersonates a user to whom a binding to the subject gives rights.
+// identity returns the configuration to impersonate the subject of a binding.
 func identity(subject rbacv1.Subject) rest.ImpersonationConfig {
 	switch subject.Kind {
 	case rbacv1.GroupKind:

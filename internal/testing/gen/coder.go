@@ -7,7 +7,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
 )
 
-// Coder is an Agent that uses all that a pod may have.
+// Coder changes an Agent so that its pod has every kind of container and volume.
 func Coder(a *v1alpha1.Agent) {
 	a.Spec.Tools = []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinShell}, {Toolset: "issues"}, {Toolset: "wiki.internal"}, {Toolset: "local"}, {Toolset: "api"}}
 	a.Spec.Sandbox = &v1alpha1.Sandbox{
@@ -18,13 +18,13 @@ func Coder(a *v1alpha1.Agent) {
 	a.Spec.Workspace.Files = []v1alpha1.WorkspaceFiles{{ConfigMapRef: v1alpha1.ConfigMapRef{Name: "rules"}, Path: "docs/rules"}, {ConfigMapRef: v1alpha1.ConfigMapRef{Name: "style"}, Path: "docs/style"}}
 }
 
-// Durable has files and journal on a claim.
+// Durable changes an Agent so that files and journal are on a volume.
 func Durable(a *v1alpha1.Agent) {
 	class, retention := "fast", v1alpha1.Duration("60s")
 	a.Spec.Workspace.Durability, a.Spec.Workspace.StorageClassName, a.Spec.Retention.Volume = v1alpha1.DurabilityVolume, &class, &retention
 }
 
-// Toolsets are what coders may use.
+// Toolsets returns the Toolsets of a Coder.
 func Toolsets() snapshot.Objects {
 	o := Objects()
 	value := "https://issues.example.com?q=$(X)"

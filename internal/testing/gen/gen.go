@@ -103,8 +103,8 @@ func Model(mods ...func(*v1alpha1.Model)) *v1alpha1.Model {
 	return m
 }
 
-// Seeds returns how many histories a property test plays: n, or with -short, as under the race
-// detector, a tenth of them.
+// Seeds returns how many histories a property test plays: n, or a tenth of n with -short, which make test sets under
+// the race detector.
 func Seeds(n uint64) uint64 {
 	if testing.Short() {
 		return (n + 9) / 10

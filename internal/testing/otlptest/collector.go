@@ -109,7 +109,7 @@ func (c *Collector) Sent() string {
 	return string(c.raw)
 }
 
-// Spans returns what was sent.
+// Spans returns the received spans.
 func (c *Collector) Spans() []*trace.Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()

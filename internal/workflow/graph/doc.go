@@ -1,7 +1,6 @@
-// Package graph says what comes next in a workflow. It is arithmetic over names,
-// states and numbers: what was recorded and which children there are go in; what
-// starts, what is asked, what is stopped and how it ends come out. It knows no
-// cluster and no clock, and expressions only as questions (Evaluator).
+// Package graph computes the next steps of a workflow from names, states and numbers. Its input is the recorded status
+// and the existing children. Its result is which children to start, which approvals to request, what to stop, and how
+// the Run ends. It has no cluster and no clock, and an Evaluator evaluates expressions for it.
 //
 //	                     false
 //	           ┌──────────────────────────▶ Skipped
@@ -12,7 +11,7 @@
 //	   ▼               ▼
 //	NotReached      Failed, Cancelled
 //
-// What it promises, of whatever it is asked:
+// What it promises for any input:
 //
 //   - A node starts when each that it waits for is Succeeded, Skipped, or Failed
 //     with Continue; a final one when all others have ended, and those of the final

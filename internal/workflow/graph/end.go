@@ -25,8 +25,8 @@ func (w *pass) firstFailure(end string) *node {
 	return nil
 }
 
-// recordedEnd returns why the Run ended before its nodes had; empty: they all ended. The first
-// reason stays: nodes that were not reached have it.
+// recordedEnd returns the reason with which the Run ended before all of its nodes; empty: it did not end before them.
+// The first reason stays: nodes that were not reached have it.
 func (w *pass) recordedEnd() string {
 	for _, p := range w.mainNodes {
 		if p.State == NotReached {
@@ -180,7 +180,7 @@ func summarize(pieces []*node) string {
 // maxNamed is how many nodes a message names of each sort.
 const maxNamed = 3
 
-// firstNames returns the beginning of a list, in parentheses.
+// firstNames returns the first names of a list, in parentheses.
 func firstNames(names []string) string {
 	switch n := len(names); {
 	case n == 0:
@@ -230,7 +230,7 @@ func (w *pass) settleApproval(p *node) {
 	}
 }
 
-// settleOne returns the state of a node with one child.
+// settleOne sets the state of a node with one child.
 func (n *node) settleOne() {
 	n.Total = 1
 	n.count(0)

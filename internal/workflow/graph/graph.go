@@ -161,7 +161,8 @@ func (g *Graph) cycle() []string {
 	return nil
 }
 
-// path returns how one node waits for another, without the first; nil: it does not.
+// path returns the nodes through which one node waits for another, from the second to the last; nil: it does not wait
+// for it.
 func (g *Graph) path(from, to int, been map[int]bool) []string {
 	for _, next := range g.waits[from] {
 		if next == to {

@@ -91,7 +91,7 @@ func (n *node) adopt() {
 	}
 }
 
-// validStatus is a status that makes sense.
+// validStatus returns a status with its numbers within their bounds, and with Waiting in place of an unknown state.
 func validStatus(s Status) Status {
 	if s.State != Running && !s.State.Ended() {
 		s.State = Waiting
@@ -130,8 +130,7 @@ func (n *node) number(i int) int {
 	return i
 }
 
-// firstRelevant returns the place of the first child that still matters: of iterations only
-// the last does.
+// firstRelevant returns the number of the first child that still matters. Of iterations only the last matters.
 func (n *node) firstRelevant() int {
 	if n.Kind == Loop {
 		return max(0, n.Started-1)
@@ -139,7 +138,7 @@ func (n *node) firstRelevant() int {
 	return 0
 }
 
-// limit returns how many children it may have in all.
+// limit returns how many children the node may have in total.
 func (n *node) limit() int {
 	switch {
 	case n.Kind == Approval:
@@ -154,7 +153,7 @@ func (n *node) limit() int {
 	return 1
 }
 
-// parallel returns how many of them may work at once.
+// parallel returns how many children of the node may be active at once.
 func (n *node) parallel() int {
 	if n.Kind == Items {
 		return max(1, n.MaxParallel)
@@ -224,7 +223,7 @@ func (w *pass) connectWatcher() {
 	})
 }
 
-// State is how far a node came.
+// State is the state of a node.
 type State string
 
 // The states of a node.

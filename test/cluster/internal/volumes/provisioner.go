@@ -70,7 +70,7 @@ func (w *worker) work(ctx context.Context) error {
 	tell := func() {
 		select {
 		case changed <- struct{}{}:
-		default: // somebody has told already
+		default: // a change is pending already
 		}
 	}
 	for _, informer := range []cache.SharedIndexInformer{claims.Informer(), volumes.Informer()} {
