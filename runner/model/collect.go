@@ -188,8 +188,8 @@ func (a *assembler) response() Response {
 	return r
 }
 
-// withoutLastCalls leaves out the parts of calls at the end, as far as they have no provider
-// data: calls without a part come last.
+// withoutLastCalls removes parts of kind PartCall without provider data from the end. They are redundant, because calls
+// without a part come last.
 func withoutLastCalls(parts []step.Part) []step.Part {
 	for len(parts) > 0 && parts[len(parts)-1].Kind == step.PartCall && parts[len(parts)-1].Provider == nil {
 		parts = parts[:len(parts)-1]

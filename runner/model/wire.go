@@ -30,8 +30,8 @@ func number(text string, digits int) bool {
 // maxName is the longest name of a tool that providers accept.
 const maxName = 64
 
-// WireName returns a name that every provider accepts for a tool. Models invent
-// others, and one would make each later request of the session fail.
+// WireName returns the name of a tool in a form that every provider accepts. A model may invent an invalid name, and
+// with it in the session a provider would refuse each later request.
 func WireName(name string) string {
 	legal := strings.Map(func(r rune) rune {
 		if r == '_' || r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {

@@ -66,8 +66,8 @@ var (
 	)
 	// publicNets is all of IPv6 that is in use; the rest leads nowhere.
 	publicNets = prefixes("2000::/3")
-	// embedding are addresses whose last four bytes are one of IPv4 that the
-	// network sends them on to.
+	// embedding are prefixes of addresses whose last four bytes are an IPv4 address, to which the network translates
+	// them.
 	embedding = prefixes(
 		"64:ff9b::/96",    // NAT64
 		"::ffff:0:0:0/96", // SIIT

@@ -29,10 +29,10 @@ func (c *modelCaller) trigger() int64 {
 	return trigger
 }
 
-// A contextSize is how much of the model's window the next request takes.
+// A contextSize is the size of the next request in tokens, and the size from which on the session is compacted.
 type contextSize struct {
-	used    int64 // as the provider counts, as far as it reported that
-	trigger int64 // from where on that is too much
+	used    int64 // as the provider counts, if it reported that
+	trigger int64 // a larger session is compacted
 	// exceeds reports that by our own estimate the request does not fit the window. Some servers cut a request that is
 	// too long without an error.
 	exceeds bool

@@ -37,7 +37,7 @@ type view struct {
 	sinceAnswer int            // compactions since the last answer
 }
 
-// last returns the last settled step; the zero Step when there is none.
+// last returns the last settled step; the zero Step: there is none.
 func (v view) last() step.Step {
 	if len(v.Steps) == 0 {
 		return step.Step{}
@@ -221,7 +221,7 @@ func invalidAnswer(v view) (action, bool) {
 	return action{kind: instructModel, text: wrong.nudge, note: step.NoteNudge}, true
 }
 
-// notAsAsked returns the message of a Run whose model did not end as the notice told it.
+// notAsAsked returns the message of a Run whose model did not follow the notice about how to end.
 func notAsAsked(steps []step.Step, wrong problem) string {
 	answers := 1
 	for _, s := range slices.Backward(steps) {

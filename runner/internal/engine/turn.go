@@ -299,12 +299,12 @@ func (c *modelCaller) assistant(resp model.Response) step.Step {
 	return st
 }
 
-// errUnfinished ends an answer that paused or is to be asked for again, and must not continue, because a limit is
-// reached, or the Run is paused or leaves. next decides what follows.
+// errUnfinished ends an answer that needs another request, for its rest or as a retry, when that is not allowed: a
+// limit is reached, the Run is paused, or the runner leaves. next then decides the next action.
 var errUnfinished = errors.New("the answer is not whole, and was not asked for again")
 
 // continued passes on the answer of a model. If it pauses, the request for the rest is counted and limited like any
-// other. A request that is repeated must fit the limits too, with the usage of those before it.
+// other. A repeated request must stay within the limits, too, together with the usage of the earlier tries.
 func (c *modelCaller) continued(name string, stream iter.Seq2[model.Delta, error]) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		for d, err := range stream {
@@ -322,7 +322,7 @@ func (c *modelCaller) continued(name string, stream iter.Seq2[model.Delta, error
 	}
 }
 
-// mayGoOn returns why what follows a delta is not asked for, if it takes another request.
+// mayGoOn returns an error if a delta needs another request and a limit or a pause does not allow that.
 func (c *modelCaller) mayGoOn(name string, d model.Delta) error {
 	switch {
 	case d.Reset && c.records.account.SpentWith(usageOf(d)):

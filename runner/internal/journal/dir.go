@@ -24,7 +24,8 @@ type Options struct {
 	// belongs to the Run.
 	Durable bool
 	Now     func() time.Time
-	// PID is the process that the lock names to others, with its host; 0: none, because they do not see it.
+	// PID is the process that the lock file names, with its host, for messages of other processes; 0: it names none,
+	// because other pods cannot see it.
 	PID int
 	// LowSpace is called once, when the disk was full and the reserved space had to
 	// be released to go on. It may be nil.
@@ -67,7 +68,7 @@ func Open(o Options) (*Dir, error) {
 	return d, nil
 }
 
-// takeOver finds what is there and opens this attempt's own file, behind it.
+// takeOver finds the files of earlier attempts, and opens the file of this attempt, which follows them.
 func (d *Dir) takeOver() error {
 	found, err := segments(d.opts.Dir)
 	if err != nil {
@@ -193,7 +194,7 @@ func (d *Dir) Append(r Record) error {
 		return d.broken
 	}
 	r.Seq = d.seq + 1
-	if r.At.IsZero() { // who counts time from a record gives it its own
+	if r.At.IsZero() { // callers that need the exact time of a record set it
 		r.At = d.opts.Now().UTC()
 	}
 	line, err := encodeLine(r)

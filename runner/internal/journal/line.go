@@ -28,7 +28,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// encodeLine is r as a line.
+// encodeLine returns a record as a line.
 func encodeLine(r Record) ([]byte, error) {
 	body, err := json.Marshal(r)
 	if err != nil {

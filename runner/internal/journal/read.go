@@ -52,7 +52,7 @@ func readSegment(s segment, seq, until int64) iter.Seq2[Record, error] {
 	}
 }
 
-// checkOrder reports whether a record follows number seq.
+// checkOrder returns an error unless a record has the number after seq.
 func checkOrder(r Record, seq int64) error {
 	if r.Seq == seq+1 {
 		return nil

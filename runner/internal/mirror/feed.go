@@ -50,12 +50,11 @@ type Feed struct {
 	waiting int64
 }
 
-// FeedStats are how a Feed fares.
+// FeedStats counts the steps and failures of a Feed.
 type FeedStats struct {
 	// Stored is how many steps reached the store, Missing how many have not.
 	Stored, Missing int64
-	// Failures is how often the store failed, Err how it did the last time; nil
-	// again once all is stored.
+	// Failures is how often the store failed. Err is the error of the last round; nil: it stored everything.
 	Failures int64
 	Err      error
 }
@@ -95,7 +94,7 @@ func (f *Feed) Add(name string, steps ...step.Step) {
 	}
 }
 
-// sum returns how the Feed fares.
+// sum returns the FeedStats until now.
 func (f *Feed) sum() FeedStats {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -175,7 +174,7 @@ func (f *Feed) isClosing() bool {
 	}
 }
 
-// note remembers how a round went.
+// note records the error of a round; nil: it succeeded.
 func (f *Feed) note(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

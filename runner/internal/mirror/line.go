@@ -38,8 +38,8 @@ func (f *Feed) newLine(name string) *line {
 	return l
 }
 
-// enqueue has a step wait, or, where too much waits, remembers only that it is
-// there. It is called with the lock.
+// enqueue adds a step to the queue of its session. If a step before it is missing, or the steps in memory exceed their
+// bound, it drops the queue: dropped steps are read from the source later. The caller holds the lock.
 func (f *Feed) enqueue(l *line, s step.Step) {
 	if s.Seq <= l.end {
 		return

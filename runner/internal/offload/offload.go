@@ -19,7 +19,7 @@ const DefaultBytes = 80_000
 // DefaultDir is the directory where the model finds stored results.
 const DefaultDir = "/results"
 
-// How much of a stored result is shown.
+// Bounds of the excerpt of a stored result.
 const (
 	edge     = 5     // lines at either end
 	maxChars = 1_000 // characters of one of them
@@ -101,8 +101,8 @@ func preview(at, text string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// cut returns a result that could not be put aside: its beginning, as far as it may
-// go, and why there is no more.
+// cut returns the text for a result that could not be stored: its beginning, within the bound, and why the rest is
+// missing.
 func (o *Offloader) cut(text string, err error) string {
 	note := fmt.Sprintf("\n\n[The result is cut here: it has %d bytes, of which at most %d are shown, and the rest could not be kept: %s. "+
 		"Ask for less at once.]", len(text), o.opts.Bytes, shorten(err.Error()))
@@ -150,8 +150,7 @@ func shorten(line string) string {
 // maxName is how many bytes of an id a file's name has.
 const maxName = 200
 
-// fileName returns a name made of a call's id. Ids that differ have names that
-// differ.
+// fileName returns a file name for the id of a call. Different ids have different names.
 func fileName(id string) string {
 	name := strings.Map(func(r rune) rune {
 		switch {

@@ -27,9 +27,10 @@ type Signals struct {
 	// Interrupted reports that the pod is being shut down: nothing new begins, and active calls may continue until the
 	// context ends. It stays true.
 	Interrupted bool
-	// Decisions are the Decisions of which the operator does not know yet that the runner acted on them, oldest first.
+	// Decisions are the Decisions that the runner has not acted on, or has not yet reported to the operator, oldest
+	// first.
 	Decisions []task.Decision
-	// Children are the child Runs that ended and are not yet known to be recorded.
+	// Children are the ended child Runs that the runner has not yet reported as recorded.
 	Children []task.Child
 }
 

@@ -95,7 +95,7 @@ func (f *finder) markup() []candidate {
 	return append(all, f.recipients()...)
 }
 
-// firstOf returns the first of the markers that directly precede the last of the tags.
+// firstOf returns the first of consecutive markers directly before the last tag; without markers, the last tag.
 func firstOf(text string, tags []tag) tag {
 	at := len(tags) - 1
 	for at > 0 && tags[at-1].marker && !tags[at-1].closing && strings.TrimSpace(text[tags[at-1].end:tags[at].start]) == "" {

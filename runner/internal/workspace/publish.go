@@ -57,7 +57,7 @@ func Publish(ctx context.Context, o PublishOptions) (Published, error) {
 // maxLeftOut bounds the names in Published.LeftOut, in bytes.
 const maxLeftOut = 100
 
-// unchanged returns the result without a commit. Work that no commit can have is no success.
+// unchanged returns the result without a commit. It is an error if files changed that no commit can have.
 func (p *publishing) unchanged() (Published, error) {
 	if p.left.Count > 0 {
 		return Published{}, git.Refused("Only files of Git LFS (filter=lfs in .gitattributes) were changed, which cannot be published: %s. "+

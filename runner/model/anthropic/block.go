@@ -108,7 +108,7 @@ func (b *block) extend(name string, value json.RawMessage) {
 	whole.WriteString(more)
 }
 
-// raw returns the whole block as it came.
+// raw returns the complete block in the form of the provider.
 func (b *block) raw() json.RawMessage {
 	switch b.kind {
 	case typeText:

@@ -45,8 +45,7 @@ type family struct {
 	names []string
 	// efforts are the efforts of the levels of reasoning; nil: those of the API.
 	efforts map[model.Reasoning]string
-	// thinking says how thinking is requested; off is merged into the body to turn it
-	// off.
+	// thinking selects how thinking is requested. off is merged into the body to turn it off.
 	thinking thinking
 	off      string
 	sampling sampling
@@ -168,7 +167,7 @@ var claudeFamilies = []family{
 	},
 }
 
-// othersWith returns the models whose names say nothing, with a default of max_tokens.
+// othersWith returns the family of models with unknown names, with a default of max_tokens.
 func othersWith(maxTokens int64) family {
 	return family{off: offDisabled, maxTokens: maxTokens, sources: []string{httpapi.NoSource}, date: read}
 }

@@ -15,8 +15,8 @@ import (
 // invoke is the end of the path of a request to Bedrock.
 const invoke = "/invoke-with-response-stream"
 
-// bedrock is the wire of Messages as Bedrock has it: the model is in the path, and the answer is a
-// stream of frames.
+// bedrock is the API of Messages in the form of Bedrock: the model is in the path, and the answer is a stream of
+// frames.
 var bedrock = &wire{
 	read:       readInvoke,
 	check:      checkInvoke,
@@ -27,8 +27,8 @@ var bedrock = &wire{
 	framed:     true,
 }
 
-// readInvoke fills a Request. The name of the model is one segment of the path, in which Amazon requires colons and
-// slashes to be escaped.
+// readInvoke sets the fields of a Request from its body and path. The name of the model is one segment of the path, in
+// which Amazon requires colons and slashes to be escaped.
 func readInvoke(r *Request) error {
 	if err := readMessages(r); err != nil {
 		return err
@@ -91,7 +91,7 @@ func exceptionOf(status int) string {
 	return "InternalServerException"
 }
 
-// exception returns the frame of an error within a stream, where names begin with a small letter.
+// exception returns the frame of an error within a stream, in which the name of the error begins with a small letter.
 func (f Fault) exception() string {
 	name := exceptionOf(f.status())
 	return string(frametest.Exception(strings.ToLower(name[:1])+name[1:], []byte(f.body(bedrock))))

@@ -33,7 +33,7 @@ var errorTypes = map[int]string{
 	529: "overloaded_error",
 }
 
-// stopReasons are finishes in Anthropic's words.
+// stopReasons maps finishes to the stop reasons of Anthropic.
 var stopReasons = map[step.Finish]string{
 	step.FinishStop:    "end_turn",
 	step.FinishCalls:   "tool_use",
@@ -73,7 +73,7 @@ func renderMessages(r Request, t Turn) playback {
 	return p
 }
 
-// message returns an answer around its content.
+// message returns an answer with the given content.
 func (t Turn) message(r Request, content []any, reason any) map[string]any {
 	return map[string]any{
 		"id": fmt.Sprintf("msg_%d", r.turn()), "type": "message", "role": "assistant", "model": r.Model,
@@ -100,7 +100,7 @@ func (t Turn) blocks(r Request) []any {
 	return list
 }
 
-// input returns the arguments that the model writes, as far as an answer without streaming can have them.
+// input returns the arguments of a call as a JSON value, for an answer without streaming; {}: there are none.
 func (c Call) input() any {
 	if len(c.Args) == 0 {
 		return map[string]any{}

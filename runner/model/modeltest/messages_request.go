@@ -51,8 +51,8 @@ type strictBlock struct {
 	CacheControl json.RawMessage `json:"cache_control"`
 }
 
-// readMessages fills a Request, in the terms of the other wire, so that a script
-// and a test need not know which it is.
+// readMessages sets the fields of a Request as for chat completions, so that a script and a test are the same for both
+// APIs.
 func readMessages(r *Request) error {
 	var head struct {
 		Model  string `json:"model"`
@@ -80,7 +80,7 @@ func readMessages(r *Request) error {
 	return nil
 }
 
-// plain returns a turn in the terms of the other wire.
+// plain returns a message as messages of chat completions.
 func (m strictMessage) plain() (list []Message, err error) {
 	var text strings.Builder
 	own := Message{Role: m.Role}
@@ -148,7 +148,7 @@ func (b strictBlock) addTo(m *Message) error {
 	return m.addFile(b.Source.MediaType, b.Source.Data, types)
 }
 
-// maxMarks is how many marks for a cache a request may have.
+// maxMarks is the maximum number of cache marks in a request.
 const maxMarks = 4
 
 var (

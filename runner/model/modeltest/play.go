@@ -12,10 +12,10 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// pieceSize is how many bytes of a text one chunk holds.
+// pieceSize is the maximum size of the text in one chunk, in bytes.
 const pieceSize = 24
 
-// reasons are finishes in OpenAI's words.
+// reasons maps finishes to the finish reasons of OpenAI.
 var reasons = map[step.Finish]string{
 	step.FinishStop:    "stop",
 	step.FinishCalls:   "tool_calls",
@@ -63,7 +63,7 @@ func render(r Request, t Turn) playback {
 	return p
 }
 
-// whole returns the answer to a request that wants no stream.
+// whole returns the answer to a request without streaming.
 func whole(r Request, t Turn) []byte {
 	message := map[string]any{"role": "assistant", "content": t.Text}
 	if t.Thinking != "" {
@@ -86,7 +86,7 @@ func whole(r Request, t Turn) []byte {
 
 func event(v any) []byte { return fmt.Appendf(nil, "data: %s\n\n", encode(v)) }
 
-// envelope adds what every chunk carries.
+// envelope adds the fields that every chunk has.
 func envelope(r Request, body map[string]any) map[string]any {
 	body["id"] = fmt.Sprintf("scripted-%d", r.turn())
 	body["object"] = "chat.completion.chunk"
@@ -118,7 +118,7 @@ func (t Turn) spent(r Request) Usage {
 	return Usage{Input: r.tokens(), Output: model.EstimateTokens(said)}
 }
 
-// cost returns the usage in OpenAI's words.
+// cost returns the usage in the form of OpenAI.
 func (t Turn) cost(r Request) map[string]any {
 	u := t.spent(r)
 	cost := map[string]any{

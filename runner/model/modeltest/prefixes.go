@@ -20,9 +20,8 @@ type Prefixes struct {
 	seen map[[sha256.Size]byte]bool
 }
 
-// Count returns how many tokens of a prompt were seen before, at a guess of four
-// bytes a token, and how many it has. The prompt comes in parts, such as tools
-// and messages; only whole parts are seen again.
+// Count returns how many tokens of a prompt were sent before and how many it has, with an estimate of four bytes a
+// token. parts are the parts of the prompt, such as tools and messages. Only whole parts are compared.
 func (p *Prefixes) Count(key string, parts [][]byte) (read, total int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -128,7 +127,7 @@ func strip(value any, had *bool) any {
 	return value
 }
 
-// bare returns the text of a list that holds one text: a mark needs a list.
+// bare returns the text of a list with one text. A content with a mark is such a list, and equals the text without it.
 func bare(list []any) any {
 	only, _ := list[0].(map[string]any)
 	if text, ok := only["text"].(string); ok && len(only) == 2 && only["type"] == "text" {

@@ -10,7 +10,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/model"
 )
 
-// A Request is one request as a Server got it.
+// A Request is one request that a Server received.
 type Request struct {
 	Header http.Header
 	// Raw is the body; the other fields are parsed from it.
@@ -53,7 +53,7 @@ type Tool struct {
 	} `json:"function"`
 }
 
-// turn returns how many answers the model gave before.
+// turn returns the number of earlier answers of the model.
 func (r Request) turn() int {
 	n := 0
 	for _, m := range r.Messages {
@@ -74,7 +74,7 @@ func (r Request) last(role string) string {
 	return ""
 }
 
-// tokens guesses the input.
+// tokens estimates the number of input tokens.
 func (r Request) tokens() int64 { return model.EstimateTokens(len(r.Raw)) }
 
 // files returns the images and documents of all messages.
@@ -111,8 +111,8 @@ func (r Request) check() error {
 	return nil
 }
 
-// settle returns which calls are open after the message: the next message after
-// calls is the result of the first of them.
+// settle returns the calls that are open after the message. The next message after calls must be the result of the
+// first of them.
 func (m *Message) settle(open []string) ([]string, error) {
 	if m.Role == "tool" {
 		if len(open) == 0 || open[0] != m.ToolCallID {

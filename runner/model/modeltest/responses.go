@@ -66,7 +66,7 @@ func (t Turn) status() string {
 	return "completed"
 }
 
-// response returns an answer around its items.
+// response returns an answer with the given items.
 func (t Turn) response(r Request, items []any, status string) map[string]any {
 	whole := map[string]any{
 		"id": fmt.Sprintf("resp_%d", r.turn()), "object": "response", "model": r.Model, "store": false,
@@ -155,7 +155,7 @@ func encrypt(after []outputItem) string {
 	return "encrypted-" + base64.RawURLEncoding.EncodeToString(encode(marks))
 }
 
-// decrypt returns the marks of the items that reasoning led to.
+// decrypt returns the marks of the items after a reasoning item, from its encrypted content.
 func decrypt(encrypted string) ([]string, bool) {
 	text, ok := strings.CutPrefix(encrypted, "encrypted-")
 	data, err := base64.RawURLEncoding.DecodeString(text)

@@ -21,8 +21,8 @@ type itemsRequest struct {
 	} `json:"tools"`
 }
 
-// readResponses fills a Request in the terms of chat completions, so that a script and a test
-// need not know which wire it is.
+// readResponses sets the fields of a Request as for chat completions, so that a script and a test are the same for all
+// APIs.
 func readResponses(r *Request) error {
 	if err := json.Unmarshal(r.Raw, &r.items); err != nil {
 		return err

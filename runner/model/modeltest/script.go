@@ -65,8 +65,7 @@ type Turn struct {
 	Usage *Usage `json:"usage,omitempty"`
 	// DelayMS is the pause before each chunk.
 	DelayMS int64 `json:"delayMS,omitempty"`
-	// Faults befall the first requests of this turn, in order; then it is
-	// answered.
+	// Faults are the failures of the first requests of this turn, in order. The request after them is answered.
 	Faults []Fault `json:"faults,omitempty"`
 }
 
@@ -92,7 +91,7 @@ type Usage struct {
 // A Fault is one way to fail.
 type Fault struct {
 	Kind FaultKind `json:"kind"`
-	// Times is how many requests it befalls; 0 means one, -1 all.
+	// Times is how many requests fail so; 0 means one, -1 all.
 	Times int `json:"times,omitempty"`
 	// Status and RetryAfter are the HTTP answer of a FaultStatus.
 	Status     int    `json:"status,omitempty"`
@@ -180,7 +179,7 @@ func quote(text string, r Request, escape func(string) string) string {
 	).Replace(text)
 }
 
-// inJSON is s as the inside of a JSON string.
+// inJSON returns s escaped for use within a JSON string.
 func inJSON(s string) string {
 	quoted, _ := json.Marshal(s) // a string: cannot fail
 	return string(quoted[1 : len(quoted)-1])

@@ -119,7 +119,7 @@ func (s *Server) choose(r Request) (Turn, error) {
 	return turn, nil
 }
 
-// befall returns the fault for a request: the same request, sent again, gets the next one.
+// befall returns the fault for a request, if any. The same request, sent again, gets the next fault.
 func (s *Server) befall(r Request, list []Fault) (Fault, bool) {
 	key := sha256.Sum256(r.Raw)
 	s.mu.Lock()

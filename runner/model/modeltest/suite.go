@@ -27,18 +27,17 @@ const (
 	Key       = "sk-conformance-0123456789"
 )
 
-// Run is the suite for adapters: for any answer of a provider, an adapter must return all of it or an error of package
-// model.
+// Run tests an adapter to chat completions: for any answer of a provider, an adapter must return all of it or an error
+// of package model.
 func Run(t *testing.T, open Open) { suite{open: open}.run(t) }
 
-// RunSigned is the suite for adapters to the wire of Messages, where thinking is
-// signed.
+// RunSigned tests an adapter to the Messages API, which signs thinking.
 func RunSigned(t *testing.T, open Open) { suite{open: open, sign: Signature}.run(t) }
 
-// RunUnsigned is the suite for adapters to providers with that API who sign nothing.
+// RunUnsigned tests an adapter to providers with the Messages API that sign nothing.
 func RunUnsigned(t *testing.T, open Open) { suite{open: open, unsigned: true}.run(t) }
 
-// RunResponses is the suite for adapters to the Responses API, where each part has provider data.
+// RunResponses tests an adapter to the Responses API, in which each part has provider data.
 func RunResponses(t *testing.T, open Open) { suite{open: open, hasData: true}.run(t) }
 
 func (s suite) run(t *testing.T) {
@@ -96,7 +95,7 @@ func (s suite) plain(r model.Response) model.Response {
 	return r
 }
 
-// full is a turn with everything in it.
+// full is a turn with thinking, a text, calls and usage.
 var full = Turn{
 	Thinking: "The file first, then the rest: ä ö ü 日本.",
 	Text:     "I read both files, one after the other. ✓",
@@ -123,7 +122,7 @@ var fullResponse = model.Response{
 	},
 }
 
-// ask returns a request like any other.
+// ask returns an ordinary request.
 func ask() *model.Request {
 	return &model.Request{
 		System: "You read files.",
@@ -132,7 +131,8 @@ func ask() *model.Request {
 	}
 }
 
-// play serves one turn, as the handler around it wants it, and asks for it.
+// play serves one turn, through the handler of around if it is not nil, and returns the answer that the model under
+// test reads.
 func (s suite) play(t *testing.T, turn Turn, around func(http.Handler) http.Handler) (model.Response, error) {
 	t.Helper()
 	var handler http.Handler = NewServer(s.script(turn))
@@ -272,13 +272,13 @@ func is[E error](err error) bool {
 	return errors.As(err, &target)
 }
 
-// isUnknownPath reports whether an error says that the server does not know the address, and names it.
+// isUnknownPath reports whether an error describes that the server does not know the address, and names the address.
 func isUnknownPath(err error) bool {
 	var badRequest *model.BadRequestError
 	return errors.As(err, &badRequest) && names(err, badRequest.Asked)
 }
 
-// isNotAModel reports whether an error says that no model is at the address, and names it.
+// isNotAModel reports whether an error describes that no model is at the address, and names the address.
 func isNotAModel(err error) bool {
 	var notAModel *model.NotAModelError
 	return errors.As(err, &notAModel) && names(err, notAModel.Asked)
@@ -291,7 +291,7 @@ func names(err error, asked string) bool {
 	return ok && path != "" && strings.Contains(err.Error(), asked)
 }
 
-// waits returns the test for a rate limit with that wait.
+// waits returns a function that reports whether an error is a rate limit with this wait.
 func waits(want time.Duration) func(error) bool {
 	return func(err error) bool {
 		var limited *model.RateLimitedError

@@ -43,11 +43,10 @@ func (s suite) pieces(t *testing.T) {
 	}
 }
 
-// brief is a turn with everything in it that is short enough to be cut after
-// each byte.
+// brief is a turn with thinking, a text and a call that is short enough to be cut after each byte.
 var brief = Turn{Thinking: "Hm: ä.", Text: "I look. ✓", Calls: []Call{{Name: "Ls", Args: json.RawMessage(`{"path":"."}`)}}}
 
-// briefResponse is brief as the port has it, but for its usage.
+// briefResponse is brief as a [model.Response], without its usage.
 var briefResponse = model.Response{
 	Parts:  []step.Part{{Kind: step.PartThinking, Text: brief.Thinking}, {Kind: step.PartText, Text: brief.Text}},
 	Calls:  []model.Call{{Name: "Ls", Args: `{"path":"."}`}},

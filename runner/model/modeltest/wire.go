@@ -10,7 +10,7 @@ type wire struct {
 	// read fills a Request from its raw body. check refuses what strict providers refuse.
 	read  func(*Request) error
 	check func(Request) error
-	// keys are where a request may carry its key.
+	// keys returns the API keys in the headers of a request.
 	keys   func(http.Header) []string
 	render func(Request, Turn) playback
 	// failure is the body of an error.

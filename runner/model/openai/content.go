@@ -45,8 +45,8 @@ func (w *writer) filesOf(s step.Step) (parts []contentPart) {
 	return parts
 }
 
-// joinContent adds a text and files to the content of a message; nil: it has no content. Without files the content is a
-// text.
+// joinContent returns the content of a message with a text and files added. content is nil for an empty message, a
+// string, or parts. Without any files the result is a string.
 func joinContent(content any, text string, files []contentPart) any {
 	before, isText := content.(string)
 	if isText {

@@ -70,7 +70,7 @@ func (n *thinkTagParser) inside(piece string) (thinking, rest string) {
 	return piece, ""
 }
 
-// gap drops the space before the text.
+// gap removes the white space between thinking and text.
 func (n *thinkTagParser) gap(piece string) string {
 	if n.state != thinkTagGap {
 		return ""

@@ -26,7 +26,7 @@ type nameServer struct {
 	names map[string][]string
 }
 
-// serve answers questions as they come over TCP: behind their length.
+// serve answers DNS queries over TCP, each of which follows its length.
 func (s *nameServer) serve(c net.Conn) {
 	defer c.Close()
 	buf := make([]byte, 2+1500)

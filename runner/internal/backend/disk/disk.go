@@ -231,7 +231,7 @@ func (d *Disk) failed(err error) error {
 	return err
 }
 
-// kinds are the system's errors that have a name of ours.
+// kinds maps errors of the system to errors of package backend.
 var kinds = []struct {
 	err  error
 	kind error
@@ -261,7 +261,7 @@ func (d *Disk) kind(err error) error {
 	return nil // one of ours already, or none that has a name of ours
 }
 
-// A Quota is how much the files of a backend take at most.
+// A Quota bounds the files of a backend.
 type Quota struct {
 	Bytes int64
 	Files int

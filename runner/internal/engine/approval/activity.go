@@ -30,9 +30,9 @@ type Activity struct {
 	working      int
 	waiting      [waitReasons]int
 	allWait      bool      // every branch waits
-	since        time.Time // that is so, or not
-	lastDecision time.Time // when a person decided last, or a child Run ended
-	// changed is closed when idle begins or ends.
+	since        time.Time // when allWait changed
+	lastDecision time.Time // when a user decided last, or a child Run ended
+	// changed is closed when allWait changes.
 	changed chan struct{}
 }
 

@@ -23,9 +23,9 @@ type ModelWait struct {
 	requests *Requests
 
 	// The lock of Requests guards the fields below.
-	back    func()   // the session works again; nil: it does
-	try     ModelTry // the last that was set
-	request *bool    // the try that is under way; nil: none is
+	back    func()   // ends the wait in Activity; nil: the session does not wait
+	try     ModelTry // the last try that was set
+	request *bool    // the current try; nil: there is none
 }
 
 // A ModelTry is when a session asks a model again, and why.

@@ -33,7 +33,7 @@ import (
 // bound.
 const DefaultWait = 7 * 24 * time.Hour
 
-// A Session records what its requests lead to, and emits its events.
+// A Session records the outcomes of its requests, and emits its events.
 type Session interface {
 	// Record appends to the journal.
 	Record(rec journal.Record) error

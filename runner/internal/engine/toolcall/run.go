@@ -142,7 +142,7 @@ func (s *callSession) Ask(ctx context.Context, q tool.Question) (tool.Answer, er
 	return a, err
 }
 
-// keepError keeps the first error, unless the context had ended: then the error is the tool's own doing.
+// keepError keeps the first error, unless the context has ended: then the end of the context is the cause of the error.
 func (s *callSession) keepError(ctx context.Context, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

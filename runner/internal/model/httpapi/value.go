@@ -33,8 +33,8 @@ func (c *Count) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Decimal is s × 10^shift, rounded half up, for a number that is not negative.
-// No float is involved: cost is added up exactly.
+// Decimal returns s × 10^shift, rounded half up, for a number that is not negative; false: s is not such a number, or
+// the result is too large. No float is involved: cost is added up exactly.
 func Decimal(s string, shift int) (int64, bool) {
 	mantissa, exponent, hasExponent := strings.Cut(strings.ToLower(s), "e")
 	if hasExponent {
@@ -60,7 +60,7 @@ func Decimal(s string, shift int) (int64, bool) {
 	return scale(int64(n), shift)
 }
 
-// scale is n × 10^shift, rounded half up.
+// scale returns n × 10^shift, rounded half up.
 func scale(n int64, shift int) (int64, bool) {
 	for ; shift > 0; shift-- {
 		if n > math.MaxInt64/10 {

@@ -168,7 +168,7 @@ func cost(u step.Usage, t task.PriceTier) int64 {
 // than 64.
 type wide struct{ high, low uint64 }
 
-// add adds a × b; what is negative counts as 0.
+// add adds a × b. A negative factor counts as 0.
 func (w *wide) add(a, b int64) {
 	high, low := bits.Mul64(uint64(max(a, 0)), uint64(max(b, 0)))
 	var carry uint64

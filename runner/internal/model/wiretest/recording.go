@@ -33,7 +33,7 @@ type Recording struct {
 // Name identifies the recording.
 func (r Recording) Name() string { return fmt.Sprintf("%s#%d", filepath.Base(r.File), r.I) }
 
-// Served returns an endpoint that answers as the recorded one did, with this body.
+// Served returns an endpoint that gives the recorded answer with another body.
 func (r Recording) Served(body io.Reader) RoundTrip {
 	header := http.Header{}
 	for name, values := range r.Headers {
@@ -125,7 +125,7 @@ type RoundTrip func(*http.Request) (*http.Response, error)
 // RoundTrip implements [http.RoundTripper].
 func (rt RoundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return rt(r) }
 
-// Answering returns an endpoint that always answers this.
+// Answering returns an endpoint that always gives the same answer.
 func Answering(status int, contentType, body string, headers ...string) RoundTrip {
 	h := http.Header{"Content-Type": {contentType}}
 	for i := 0; i+1 < len(headers); i += 2 {
@@ -136,8 +136,8 @@ func Answering(status int, contentType, body string, headers ...string) RoundTri
 	}
 }
 
-// Dripping returns an endpoint that writes a piece every so often. When the pieces
-// are used up it keeps the connection open without a word.
+// Dripping returns an endpoint that writes a piece of its answer at each interval. After the last piece it keeps the
+// connection open and writes nothing.
 func Dripping(every time.Duration, pieces ...string) RoundTrip {
 	return func(r *http.Request) (*http.Response, error) {
 		reader, writer := io.Pipe()

@@ -24,8 +24,8 @@ type Checker struct {
 	compiled func() (*schema.Validator, error)
 	// foreign reports that a server validates the arguments itself.
 	foreign bool
-	// unvalidated is why arguments were not validated, until TakeUnvalidated returns it. reported is true once that was
-	// noted.
+	// unvalidated is the reason why arguments were not validated, until TakeUnvalidated returns it. reported is true
+	// once a reason was noted.
 	mu          sync.Mutex
 	unvalidated string
 	reported    bool

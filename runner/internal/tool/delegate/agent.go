@@ -79,7 +79,7 @@ func worker(a task.Agent, name string, d tool.Delegation) (tool.Tool, error) {
 	return made, nil
 }
 
-// checkInput checks that a schema is possible for the arguments of a tool: an object.
+// checkInput returns an error unless a schema is valid and of type object, as the arguments of a tool require.
 func checkInput(raw json.RawMessage) error {
 	if err := schema.Check(raw); err != nil {
 		return err

@@ -21,8 +21,8 @@ const NameTask = "Task"
 //go:embed task.md
 var taskPage string
 
-// The arguments of Task, as a model reads them: agent is among them if there are others, input
-// if an agent declares one.
+// The arguments of Task as a model reads them. They include agent if there are other agents, and input if an agent
+// declares an input.
 type (
 	promptIn struct {
 		Prompt string `json:"prompt" jsonschema:"the whole task, with everything that is needed for it"`
@@ -41,7 +41,7 @@ type (
 	}
 )
 
-// An object is the members of a JSON object, as they are written.
+// An object has the members of a JSON object, not decoded.
 type object map[string]json.RawMessage
 
 // taskIn has all arguments of Task.

@@ -96,7 +96,7 @@ func (e *statusError) isRefusal() bool {
 var (
 	// errIdle ends a call without progress.
 	errIdle = errors.New("nothing happened in time")
-	// errLong ends a call that took too long in total.
+	// errLong ends a call that exceeded its time.
 	errLong = errors.New("the call took too long")
 	// errLarge ends a session with a message that is too large.
 	errLarge = fmt.Errorf("it sent a message of more than %d MiB", maxMessage>>20)

@@ -200,7 +200,7 @@ func (c *stdioConn) readOutput() {
 	}
 }
 
-// line reads one line.
+// line handles one line of the program's output: messages are passed on, other lines are dropped.
 func (c *stdioConn) line(text []byte) error {
 	if len(text) == 0 {
 		return nil

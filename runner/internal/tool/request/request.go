@@ -98,8 +98,8 @@ type sender struct {
 	authField string
 }
 
-// canonical is the [tool.CanonicalFunc] of a request. The request is a function of the arguments, and each value has
-// one encoding, so the arguments with their defaults are canonical. Arguments from which no request can be made are
+// canonical implements [tool.CanonicalFunc] for a request. The request is a function of the arguments, and each value
+// has one encoding, so the arguments with their defaults are canonical. Arguments from which no request can be made are
 // refused before policies see them.
 func (s *sender) canonical(ctx context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
 	if _, err := s.plan.bind(ctx, args); err != nil {

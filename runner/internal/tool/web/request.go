@@ -198,8 +198,8 @@ func (a *answer) whole() string {
 	return size(a.read)
 }
 
-// canonicalRequest is the [tool.CanonicalFunc] of HTTPRequest: policies see the
-// URL, the method and the names of headers as they are sent.
+// canonicalRequest implements [tool.CanonicalFunc] for HTTPRequest: policies see the URL, the method and the names of
+// headers as they are sent.
 func canonicalRequest(ctx context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
 	return canonical(ctx, args, func(in *requestIn) (string, error) {
 		written := in.URL
@@ -213,7 +213,7 @@ func canonicalRequest(ctx context.Context, args json.RawMessage) (json.RawMessag
 	})
 }
 
-// canonicalBrowse is the [tool.CanonicalFunc] of Browse.
+// canonicalBrowse implements [tool.CanonicalFunc] for Browse.
 func canonicalBrowse(ctx context.Context, args json.RawMessage) (json.RawMessage, *tool.Error) {
 	return canonical(ctx, args, func(in *browseIn) (string, error) {
 		written := in.URL

@@ -15,7 +15,7 @@
 //   - ssh connects through proxy.Dial (ssh/common.go:192), which reads ALL_PROXY,
 //     with a context of its own (ssh/common.go:161) and no dialer to replace it. So
 //     a server may be silent for ever, and ctx does not end the login.
-//   - What an ssh server tells of its refs is read without a limit
+//   - The refs that an ssh server lists are read without a limit
 //     (internal/common/common.go:187), into which no reader can be put; of its
 //     standard error the first line is returned after up to 10 s, and only as a text.
 //   - The error line of a server loses its type (internal/common/common.go:488), by
@@ -25,13 +25,10 @@
 // be bounded before it is indexed. But a transport for clones over HTTP alone would
 // take the place of none here: push and ssh need all of its code.
 //
-// A [Store] is a bare repository in a directory that only the runner sees.
-// [Remote.Clone] fills it, [Store.CheckOut] copies a commit out of it,
-// [Store.Snapshot] makes a tree of what has become of the copy, [Store.Commit] a
-// commit of that, and [Remote.Push] sends it. What a commit is made of is read
-// through an os.Root, as bytes: a .git in the workspace is left out, whatever it
-// is, and no attribute, filter or hook is looked at.
+// A [Store] is a bare repository in a directory that only the runner sees. [Remote.Clone] fills it, [Store.CheckOut]
+// copies a commit out of it, [Store.Snapshot] makes a tree of the changed copy, [Store.Commit] a commit of the tree,
+// and [Remote.Push] sends it. The files of a commit are read through an os.Root, as bytes: a .git in the workspace is
+// left out, whatever it is, and attributes, filters and hooks have no effect.
 //
-// Errors are sentences for people. A [RefusedError] cannot be resolved by trying again. No error contains a
-// credential.
+// Errors are sentences for users. A [RefusedError] cannot be resolved by trying again. No error contains a credential.
 package git

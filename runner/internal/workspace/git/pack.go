@@ -78,11 +78,11 @@ type packReader struct {
 	from    io.Reader
 	to      *io.PipeWriter
 	scanned chan error
-	// failed is why the pack did not arrive; nil: it did.
+	// failed is the error of reading from; nil: there was none.
 	failed error
 }
 
-// newPackReader reads a pack; close it.
+// newPackReader returns a packReader, which the caller must close.
 func newPackReader(from io.Reader) *packReader {
 	r, w := io.Pipe()
 	p := &packReader{from: from, to: w, scanned: make(chan error, 1)}
@@ -94,7 +94,7 @@ func newPackReader(from io.Reader) *packReader {
 	return p
 }
 
-// Read implements io.Reader. It is at the end only if the whole pack was scanned.
+// Read implements io.Reader. It returns io.EOF only after the whole pack was scanned without an error.
 func (p *packReader) Read(b []byte) (int, error) {
 	n, err := p.from.Read(b)
 	if _, refused := p.to.Write(b[:n]); refused != nil {

@@ -279,7 +279,7 @@ type diff struct {
 	// objects are the objects that a receiver with the first tree lacks, each once.
 	objects []plumbing.Hash
 	seen    map[plumbing.Hash]bool
-	// files are how many were made, changed or deleted.
+	// files counts the created, changed and deleted files.
 	files int
 }
 

@@ -10,8 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Applied is which parts of the confinement are in force. A nil error means that a
-// part is.
+// Applied reports which parts of the confinement are in force. A part is in force if its error is nil.
 type Applied struct {
 	Privileges error // no_new_privs
 	Filter     error // seccomp
@@ -113,7 +112,7 @@ func (p *program) refuse(e syscall.Errno) {
 	p.add(unix.BPF_RET|unix.BPF_K, unix.SECCOMP_RET_ERRNO|uint32(e)) //nolint:gosec // errors are small
 }
 
-// fail returns a block that refuses.
+// fail returns a block that refuses a call with an error.
 func (*program) fail(e syscall.Errno) func(*program) {
 	return func(p *program) { p.refuse(e) }
 }

@@ -29,7 +29,7 @@ const sockType = 0xf
 var refused = []uint32{
 	unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, // bypasses seccomp
 	unix.SYS_BPF, unix.SYS_USERFAULTFD, unix.SYS_PERF_EVENT_OPEN, // frequent source of kernel exploits
-	unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, // keys are of a user, not of a container
+	unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, // keys belong to a user, not to a container
 	unix.SYS_SETNS, unix.SYS_OPEN_BY_HANDLE_AT, // out of the container
 	unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE, unix.SYS_KEXEC_LOAD,
 	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE, unix.SYS_FSOPEN,
@@ -108,7 +108,7 @@ func (r restrictions) sockets(p *program) {
 	p.refuse(unix.EPERM)
 }
 
-// connects leaves connect to [Connects].
+// connects passes calls of connect to [Connects]. With offline it refuses them, and with unbound it refuses bind.
 func (r restrictions) connects(p *program) {
 	if r.unbound {
 		p.when(unix.SYS_BIND, p.fail(unix.EACCES))

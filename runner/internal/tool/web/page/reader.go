@@ -242,8 +242,8 @@ func (r *reader) endLevel(t *tag) {
 	}
 }
 
-// A handler gets the visible elements and texts of a page, in order. Each element that is
-// opened is closed, void ones at once.
+// A handler gets the visible elements and texts of a page, in order. close is called for each opened element, for a
+// void element directly after open.
 type handler interface {
 	open(t *tag)
 	close(t *tag)
