@@ -200,7 +200,7 @@ func (v textView) style(fresh string) style {
 // longest returns the maximum size of the new text.
 func (s style) longest() int { return max(len(s.unix), len(s.windows)) }
 
-// at returns the new text with the line ends of the text that it replaces.
+// at returns the new text with the line ends of the replaced text.
 func (s style) at(replaced []byte) string {
 	switch {
 	case bytes.Contains(replaced, []byte("\r\n")):

@@ -18,8 +18,8 @@ type Layer struct {
 	Tools []tool.Tool
 	// Instructions are added to the agent's instructions, once, when it is built.
 	Instructions string
-	// Start runs before the first turn of a session, outer layers first; not when
-	// a session is resumed. It may change the opening.
+	// Start runs before the first turn of a session, outer layers first; not when a session is resumed. It may change
+	// the SessionStart.
 	Start func(ctx context.Context, o *SessionStart) error
 	// Model and Tool wrap the model call and the tool call.
 	Model func(next ModelFunc) ModelFunc
@@ -45,11 +45,12 @@ type SessionEnd struct {
 	Reason, Text string
 }
 
-// A ModelFunc has the model answer.
+// A ModelFunc calls the model and returns its answer. An error is an error of the model, or a VetoError, which ends the
+// Run with reason Denied.
 type ModelFunc func(ctx context.Context, t *Turn) (model.Response, error)
 
-// A ToolFunc makes a call. An error of the tool is in the Result; an error of a ToolFunc
-// ends the Run, unless it is a VetoError.
+// A ToolFunc executes a tool call. A failure of the tool is in the Result. An error ends the Run, unless it is a
+// VetoError, which becomes the result of the call.
 type ToolFunc func(ctx context.Context, c *tool.Call) (tool.Result, error)
 
 // A Turn is a model call about to be made.

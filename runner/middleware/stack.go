@@ -165,8 +165,7 @@ func stop(ctx context.Context, layers []Layer, c SessionEnd) error {
 	return errors.Join(errs...)
 }
 
-// guard makes an error of a panic, so that one layer does not keep the others
-// from their turn.
+// guard turns a panic into an error, so that a panic in one layer does not prevent calls of the others.
 func guard(doing, name string, f func() error) (err error) {
 	defer func() {
 		if err != nil {

@@ -5,11 +5,11 @@ type Meter struct {
 	// Steps are the model's turns, which limits.steps bounds.
 	Steps      int64 `json:"steps,omitempty"`
 	ModelCalls int64 `json:"modelCalls,omitempty"`
-	// OutageCalls are those ModelCalls that found the model unavailable and were followed by a
-	// wait. limits.modelCalls does not count them.
+	// OutageCalls counts the ModelCalls that failed because the model was unavailable, and after which the runner
+	// waited. limits.modelCalls does not count them.
 	OutageCalls int64 `json:"outageCalls,omitempty"`
 	ToolCalls   int64 `json:"toolCalls,omitempty"`
-	// ToolErrors are those ToolCalls whose result reports a failure, denied calls included.
+	// ToolErrors counts the ToolCalls whose result reports a failure, including denied calls.
 	ToolErrors int64 `json:"toolErrors,omitempty"`
 	// Errors are failed model calls and tool results that report a failure.
 	Errors int64 `json:"errors,omitempty"`
@@ -60,11 +60,9 @@ type Usage struct {
 	// OutputTokens is all output, reasoning included.
 	OutputTokens    int64 `json:"outputTokens,omitempty"`
 	ReasoningTokens int64 `json:"reasoningTokens,omitempty"`
-	// CostMicroUSD is the price in millionths of a US dollar; it means something
-	// only where Priced is true.
+	// CostMicroUSD is the price in millionths of a US dollar; it is valid only if Priced is true.
 	CostMicroUSD int64 `json:"costMicroUSD,omitempty"`
-	// Priced is true if the price of this usage is completely known: an unpriced cost is
-	// shown as empty, never as 0.
+	// Priced is true if the price of all of this usage is known. Otherwise the cost is shown as unknown, never as 0.
 	Priced bool `json:"priced,omitempty"`
 	// ContextTokens is how much of the model's window the last of several requests took with
 	// its answer, while the other fields are their sum. 0 means that there was only one

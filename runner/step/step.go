@@ -30,7 +30,7 @@ type Step struct {
 	// Parts is the content in its order. The n-th part of kind PartCall is the position of the n-th call; calls without
 	// a part follow all parts.
 	Parts []Part `json:"parts,omitempty"`
-	// Calls are the tool calls that an assistant asks for, in its order.
+	// Calls are the tool calls of an assistant's step, in their order.
 	Calls []Call `json:"calls,omitempty"`
 	// CallID and Name tie a tool's step to the call that it answers.
 	CallID string `json:"callID,omitempty"`
@@ -40,8 +40,7 @@ type Step struct {
 	// Failed marks a tool's step whose call was executed and reports a failure of its own: a command with an exit code
 	// other than 0.
 	Failed bool `json:"failed,omitempty"`
-	// Pending marks a tool's step that reports that the work it was asked about
-	// still runs.
+	// Pending marks a tool's step which reports that the work of an earlier call still runs.
 	Pending bool `json:"pending,omitempty"`
 	// Finish is why the assistant stopped; empty for other roles.
 	Finish Finish `json:"finish,omitempty"`
@@ -52,7 +51,7 @@ type Step struct {
 	Model string `json:"model,omitempty"`
 	// Note marks a user's step that the user did not write; empty: the user did.
 	Note Note `json:"note,omitempty"`
-	// Hooks is what hooks did with this step.
+	// Hooks are the actions of hooks on this step.
 	Hooks []Hook `json:"hooks,omitempty"`
 	Usage Usage  `json:"usage,omitzero"`
 	Scope Scope  `json:"scope,omitzero"`
@@ -85,7 +84,7 @@ const (
 	NoteSummary Note = "summary" // stands for the steps that a compaction hid
 )
 
-// A Hook is what one hook did at one point of a step.
+// A Hook is the action of one hook at one point of a step.
 type Hook struct {
 	Name  string `json:"name"`
 	Point string `json:"point"`
@@ -112,7 +111,7 @@ type PartKind string
 const (
 	PartText     PartKind = "text"
 	PartThinking PartKind = "thinking"
-	// PartOpaque is a part that only the provider that wrote it reads again, such as its own search. Its Text is for
+	// PartOpaque is a part that only its provider can read, such as a search that the provider ran. Its Text is for
 	// users, and may be empty.
 	PartOpaque PartKind = "opaque"
 	// PartCall is the place of a call among the other parts.
@@ -129,8 +128,8 @@ type Part struct {
 	// Signature is the provider's proof that it wrote a thinking part, sent back
 	// to the same model unchanged.
 	Signature string `json:"signature,omitempty"`
-	// Provider is data for the Model that made the part, in a form of its adapter: encrypted reasoning, the signature
-	// of a call, the phase of a text. ForModel removes it for any other Model.
+	// Provider is data for the Model that made the part, in a form that only its adapter reads: encrypted reasoning,
+	// the signature of a call, the phase of a text. ForModel removes it for any other Model.
 	Provider json.RawMessage `json:"provider,omitempty"`
 	// Signed reports that Provider of a call is a signature of reasoning, which providers require until the tool loop
 	// ends.
@@ -141,9 +140,9 @@ type Part struct {
 
 // A Call is one tool call that a model asks for.
 type Call struct {
-	// ID is ours, unique in the Run ("s3c1"; below the call s3c1 of an agent
-	// "s3c1.s2c1"). Providers repeat theirs, so each adapter derives its wire form
-	// from the last element of this one.
+	// ID is the runner's own id of the call, unique in the Run: "s3c1", or "s3c1.s2c1" in the session that the call
+	// s3c1 opened. The ids of providers may repeat, so each adapter sends the last element of this id in the form of
+	// its provider.
 	ID   string `json:"id"`
 	Name string `json:"name"`
 	// Args is always valid JSON: an object or, if the model wrote something else, its text as a JSON string.
@@ -179,11 +178,11 @@ func SeqOf(id string) int64 {
 // Finish is why a model stopped, in the same terms for all providers.
 type Finish string
 
-// Why a model stopped.
+// The values of Finish.
 const (
-	FinishStop    Finish = "stop"    // it had said all
-	FinishCalls   Finish = "calls"   // it waits for the results of its calls
-	FinishLength  Finish = "length"  // the output limit cut it: its calls are never executed
+	FinishStop    Finish = "stop"    // the answer is complete
+	FinishCalls   Finish = "calls"   // the model waits for the results of its calls
+	FinishLength  Finish = "length"  // the output limit cut the answer: its calls are never executed
 	FinishRefusal Finish = "refusal" // the provider or the model declined
 	FinishOther   Finish = "other"
 )
@@ -204,9 +203,8 @@ type Scope struct {
 	Agent  string `json:"agent,omitempty"`
 }
 
-// Content yields the parts in their order. With a part of kind PartCall comes its call; the
-// calls without a part come last, each with a part of that kind. A part without a call is
-// passed over.
+// Content yields the parts in their order, each part of kind PartCall together with its call. Calls without a part come
+// last, each with a new part of that kind. A part of that kind without a call is skipped.
 func (s Step) Content() iter.Seq2[Part, *Call] {
 	return func(yield func(Part, *Call) bool) {
 		calls := s.Calls
@@ -225,7 +223,7 @@ func (s Step) Content() iter.Seq2[Part, *Call] {
 	}
 }
 
-// withAllCalls returns the parts with one for each call.
+// withAllCalls returns the parts, with a part of kind PartCall added for each call that has none.
 func (s Step) withAllCalls() []Part {
 	missing := len(s.Calls)
 	for i := range s.Parts {
@@ -298,7 +296,7 @@ const (
 	EventRunFinished   EventType = "run.finished"
 )
 
-// Params are the inference settings of a request; the zero value leaves each to the provider.
+// Params are the inference settings of a request; the provider chooses each setting that is zero.
 type Params struct {
 	MaxOutputTokens int64     `json:"maxOutputTokens,omitempty"`
 	Temperature     *float64  `json:"temperature,omitempty"`
@@ -311,7 +309,7 @@ type Params struct {
 // Reasoning is how hard a model should think before it answers.
 type Reasoning string
 
-// The levels of reasoning; empty leaves it to the provider.
+// The levels of reasoning. If it is empty, the provider chooses.
 const (
 	ReasoningOff    Reasoning = "Off"
 	ReasoningLow    Reasoning = "Low"

@@ -45,7 +45,7 @@ var Builtins = map[string]Builtin{
 	BuiltinPython:      {Tools: []string{"Python"}, Sandbox: true},
 }
 
-// The names of the tools that end the work, with a result and without.
+// The names of the tools that end a session: ToolFinish with an output, ToolReject because the input is refused.
 const (
 	ToolFinish = "Finish"
 	ToolReject = "Reject"
@@ -55,14 +55,14 @@ const (
 // reject its input.
 var ToolsOfEveryAgent = []string{ToolFinish, ToolReject}
 
-// formerNames are the names of tools in Snapshots of version 1, by their names of today.
+// formerNames are the names of tools in Snapshots of version 1, by their current names.
 var formerNames = map[string]string{
 	"Think": "think", "Ask": "ask", "Task": "task", "Recall": "recall", "Finish": "finish", "Reject": "reject",
 	"Shell": "shell", "ShellOutput": "shell_output", "ShellKill": "shell_kill", "Python": "python",
 }
 
-// ToolName returns the name that a tool of a built-in has in Snapshots of a version. The Run of an
-// older Snapshot continues with the names that its policy, hooks, journal and approvals have.
+// ToolName returns the name that a tool of a built-in has in Snapshots of a version. A Run with an older Snapshot keeps
+// the former names, because its policy, hooks, journal and approvals have them.
 func ToolName(name string, version int) string {
 	if former, has := formerNames[name]; has && version == 1 {
 		return former
@@ -70,8 +70,8 @@ func ToolName(name string, version int) string {
 	return name
 }
 
-// FormerNames returns the names in Snapshots of version 1 of the tools that a policy is about, by their
-// names of today.
+// FormerNames returns the names that tools have in Snapshots of version 1, by their current names: only of the tools
+// that policies may name.
 func FormerNames() map[string]string {
 	all := maps.Clone(formerNames)
 	maps.DeleteFunc(all, func(name, _ string) bool { return slices.Contains(ToolsOfEveryAgent, name) })
@@ -129,8 +129,7 @@ type Toolset struct {
 	Resources bool `json:"resources,omitempty"`
 	Prompts   bool `json:"prompts,omitempty"`
 	NoTools   bool `json:"noTools,omitempty"`
-	// ReadOnly and Idempotent name tools by their effect; TrustHints believes the
-	// server.
+	// ReadOnly and Idempotent list the tools with that effect. With TrustHints the hints of the server count, too.
 	ReadOnly   []string `json:"readOnly,omitempty"`
 	Idempotent []string `json:"idempotent,omitempty"`
 	TrustHints bool     `json:"trustHints,omitempty"`
@@ -144,7 +143,8 @@ type Toolset struct {
 // below ServersDir.
 type StdioServer struct {
 	Command []string `json:"command"`
-	// Env are its variables that are no secrets, if it runs in the sandbox. Its own container has them already.
+	// Env has the variables without secrets of a server in the sandbox. A server in its own container has them in its
+	// container.
 	Env       map[string]string `json:"env,omitempty"`
 	InSandbox bool              `json:"inSandbox,omitempty"`
 	// Secrets are the keys that the container has, for the redactor.
@@ -269,10 +269,10 @@ func (a Approvers) Equal(b Approvers) bool {
 	return slices.Equal(a.Groups, b.Groups) && slices.Equal(a.Users, b.Users)
 }
 
-// UsersSize is how much of MaxAsked a list of users takes beside their names.
+// UsersSize is the part of MaxAsked that a list of users takes in addition to their names, in bytes.
 const UsersSize = 16
 
-// Size returns how much of MaxAsked the approvers take.
+// Size returns the part of MaxAsked that the approvers take, in bytes.
 func (a Approvers) Size() int {
 	size := 0
 	for _, name := range slices.Concat(a.Groups, a.Users) {

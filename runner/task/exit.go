@@ -7,7 +7,7 @@ import (
 // A Reason is the reason of Run's condition Succeeded with which an attempt ends. These are the reasons of a runner.
 type Reason string
 
-// The reasons that a runner gives.
+// The reasons of a runner.
 const (
 	ReasonFinished         Reason = "Finished"
 	ReasonStepLimit        Reason = "StepLimit"
@@ -35,22 +35,22 @@ const (
 	ReasonPaused            Reason = "Paused"      // by spec.desiredState, the journal being durable
 )
 
-// Exit codes of a runner. The operator goes by the committed result first and
-// by these only without one.
+// Exit codes of a runner. The operator uses them only if the runner has committed no result.
 const (
 	ExitCommitted    = 0   // the result is committed
 	ExitRunnerFailed = 1   // the runner itself failed
-	ExitBadTask      = 64  // the task makes no sense
+	ExitBadTask      = 64  // the task is invalid
 	ExitWorkFailed   = 65  // the work failed, for the reason in the commit
 	ExitUnavailable  = 69  // upstream is unavailable
 	ExitWaiting      = 75  // waiting for a user, a child Run, a model or a clock
 	ExitLimit        = 76  // a limit was reached
 	ExitFenced       = 77  // another attempt took over
 	ExitConfig       = 78  // misconfigured, or a Secret is missing
-	ExitInterrupted  = 143 // SIGTERM; the journal says how far it came
+	ExitInterrupted  = 143 // SIGTERM; the journal has the work until then
 )
 
-// ExitCode returns the exit code that goes with a reason.
+// ExitCode returns the exit code of a runner whose attempt ended with r. An unknown reason has the code of
+// RunnerFailed.
 func ExitCode(r Reason) int {
 	switch r {
 	case ReasonFinished:
@@ -75,15 +75,15 @@ func ExitCode(r Reason) int {
 	return ExitRunnerFailed
 }
 
-// Reasons are all that a runner gives.
+// Reasons has all reasons of a runner.
 var Reasons = []Reason{
 	ReasonFinished, ReasonStepLimit, ReasonTokenLimit, ReasonCostLimit, ReasonDurationLimit, ReasonContextTooLong,
 	ReasonStuck, ReasonDenied, ReasonRejected, ReasonStopped, ReasonModelUnavailable, ReasonToolUnavailable, ReasonInvalidOutput, ReasonRunnerFailed, ReasonStorageFull,
 	ReasonPublishFailed, ReasonSecretMissing, ReasonMisconfigured, ReasonNothingToContinue, ReasonInterrupted, ReasonFenced, ReasonWaiting, ReasonPaused,
 }
 
-// An EndError ends an attempt with a Reason. Every part of the runner that cannot continue returns one; any other error
-// means RunnerFailed.
+// An EndError ends an attempt with a Reason. A part of the runner that cannot continue returns one. Any other error
+// ends the attempt with RunnerFailed.
 type EndError struct {
 	Reason Reason
 	// Message describes, for users, what happened and what to do next.
@@ -92,7 +92,7 @@ type EndError struct {
 	Cause error
 }
 
-// End returns an EndError; a %w in the format becomes its Cause.
+// End returns an EndError with a message in the format of fmt.Errorf. The error of a %w becomes its Cause.
 func End(r Reason, format string, args ...any) *EndError {
 	err := fmt.Errorf(format, args...)
 	e := &EndError{Reason: r, Message: err.Error()}
@@ -106,8 +106,8 @@ func (e *EndError) Error() string { return string(e.Reason) + ": " + e.Message }
 
 func (e *EndError) Unwrap() error { return e.Cause }
 
-// Commits reports whether an end with this reason is a result of the attempt. After other ends the Run is resumed, or
-// belongs to another attempt.
+// Commits reports whether an attempt that ends with this reason has a result, which ends the Run or counts as a failed
+// attempt. After any other reason another attempt resumes the Run, or already has.
 func (r Reason) Commits() bool {
 	switch r {
 	case ReasonInterrupted, ReasonFenced, ReasonSecretMissing, ReasonWaiting, ReasonPaused:
@@ -117,8 +117,7 @@ func (r Reason) Commits() bool {
 	}
 }
 
-// Refused is what the agent tried and was refused: connections of commands in the sandbox, and
-// tool calls.
+// Refused counts what was refused to the agent: connections of commands in the sandbox, and tool calls.
 type Refused struct {
 	// Connections counts all refused connections, also those to hosts beyond the first MaxHosts.
 	Connections int64 `json:"connections,omitempty"`

@@ -18,12 +18,12 @@ const Version = 1
 // returns. An older runner refuses a Snapshot of version 2, whose rules it would not match with its tools.
 const SnapshotVersion = 2
 
-// Where things lie in a runner pod.
+// Paths in a runner pod.
 const (
 	// Dir holds the task, one projected volume.
 	Dir          = "/deckhand/task"
 	TaskFile     = Dir + "/task.json"    // from the pod's annotation deckhand.dev/task
-	SignalsFile  = Dir + "/signals.json" // from the pod's annotation deckhand.dev/signals; empty until something is to be said
+	SignalsFile  = Dir + "/signals.json" // from the pod's annotation deckhand.dev/signals; empty until there is a signal
 	SnapshotFile = Dir + "/runner.json"  // from the ConfigMap of the Agent's revision
 
 	// TokenDir holds the token of the runner, the CA of the cluster and the
@@ -34,18 +34,17 @@ const (
 	// after it, with one file for each key of it.
 	SecretsDir = "/deckhand/secrets"
 
-	// SandboxDir connects the runner with the sandbox: its program, the socket that
-	// the program listens on, and that of the runner's proxy. The container of each
-	// MCP server has a directory of its own below ServersDir, with the same inside.
+	// SandboxDir is shared by the runner and the sandbox. It has the program of the sandbox, the socket at which that
+	// program listens, and the socket of the runner's proxy. The container of each MCP server shares a directory with
+	// the same content, below ServersDir.
 	SandboxDir     = "/deckhand/sandbox"
 	SandboxProgram = "bin/sandbox"
 	SandboxSocket  = "run/exec.sock"
 	ProxySocket    = "run/proxy.sock"
 	ServersDir     = "/deckhand/servers"
 
-	// FilesDir holds one directory for each ConfigMap that the workspace begins
-	// with: 0, 1 and so on, in the order of Source.Files. CAFile is the bundle of
-	// certificates that are trusted beside the usual ones.
+	// FilesDir holds one directory for each ConfigMap of the initial workspace, named 0, 1 and so on, in the order of
+	// Source.Files. CAFile has certificates that are trusted in addition to those of the system.
 	FilesDir = "/deckhand/files"
 	CAFile   = "/deckhand/ca/ca.crt"
 
@@ -66,18 +65,16 @@ const (
 	// EventsFolder, in the state directory of a Run with a volume, has its last events.
 	EventsFolder = "events"
 
-	// TerminationLog is the second channel of a result.
+	// TerminationLog is the file of the termination message, see [Termination].
 	TerminationLog = "/dev/termination-log"
 )
 
-// FetchMode is the one argument that a runner takes in its pod: prepare the
-// workspace, and end.
+// FetchMode is the argument with which a runner only prepares the workspace, and then ends.
 const FetchMode = "fetch"
 
-// FilesMode is the first argument of a runner that serves files of the workspace. Without
-// another argument it waits, as the first process of a pod that reads the volume of a Run.
-// With a path it writes that to standard output as a tar archive: kubectl deckhand cp
-// executes it in such a pod, or in a running one.
+// FilesMode is the first argument of a runner that serves files of the workspace. Without another argument it waits, as
+// the first process of a pod that reads the volume of a Run. With a path it writes the file or directory to standard
+// output as a tar archive: kubectl deckhand cp executes it in such a pod, or in the pod of a running Run.
 const FilesMode = "files"
 
 // LivenessMode is the one argument of the liveness probe, which executes the
@@ -87,12 +84,11 @@ const LivenessMode = "liveness"
 // Names of the environment of a runner.
 const (
 	EnvPodUID = "DECKHAND_POD_UID"
-	// EnvWorkspaceSize is workspace.size in bytes, for the container that fetches. Without
-	// it nothing bounds what is fetched.
+	// EnvWorkspaceSize is workspace.size in bytes, for the container that fetches. Without it the size of fetched files
+	// is not bounded.
 	EnvWorkspaceSize = "DECKHAND_WORKSPACE_SIZE"
-	// EnvNetworkCheck, of the runner of a pod with a sandbox, is the host and port at which the
-	// operator helps to find out whether NetworkPolicies are enforced. Without it that is not
-	// known.
+	// EnvNetworkCheck is the host and port of the operator with whose help a runner with a sandbox tests whether
+	// NetworkPolicies are enforced. Without it the runner does not test that.
 	EnvNetworkCheck = "DECKHAND_NETWORK_CHECK"
 )
 
@@ -102,8 +98,8 @@ func Hash(snapshot []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Cut is s as valid UTF-8 without NUL, shortened to at most limit bytes at a
-// character's boundary, an ellipsis marking the cut.
+// Cut returns s as valid UTF-8 without NUL, and at most limit bytes of it: a longer text is cut at the boundary of a
+// character and ends in an ellipsis.
 func Cut(s string, limit int) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "�"), "\x00", "")
 	if len(s) <= limit {
@@ -120,8 +116,8 @@ func Cut(s string, limit int) string {
 	return s[:end] + ellipsis
 }
 
-// Middle shortens a text to limit bytes by leaving out its middle, and says how many bytes are left out: the end of a
-// text may be its most important part.
+// Middle shortens a text to limit bytes by replacing its middle with a note about the number of missing bytes, because
+// the end of a text may be its most important part.
 func Middle(s string, limit int) string {
 	if len(s) <= limit {
 		return s

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Bounds of what a runner tells, in bytes. The schema of Run refuses more.
+// Bounds of the reports of a runner, in bytes, or items of lists. The schema of Run refuses more.
 const (
 	MaxText        = 8 << 10
 	MaxOutput      = 16 << 10
@@ -15,7 +15,7 @@ const (
 	MaxRecent      = 20
 	MaxRecentText  = 164 // of the summary of a Recent
 	MaxPending     = 8
-	MaxAsked       = 6 << 10 // of what all Pending have in Question, Args, Schema, Approvers and DisplayDigest
+	MaxAsked       = 6 << 10 // of Question, Args, Schema, Approvers and DisplayDigest of all Pending together
 	MaxDecided     = 20
 	MaxRequest     = 80  // of the id of a Pending
 	MaxStepID      = 32  // of the id of a Current or a Recent
@@ -24,7 +24,7 @@ const (
 	MaxDelegated   = 4 << 10 // of the Args of a Delegation, which are never cut
 	MaxSchema      = 1 << 10
 	MaxRule        = 128
-	MaxRefused     = 124 // of why a Decision was refused
+	MaxRefused     = 124 // of Decided.Refused
 	MaxHosts       = 20  // of Refused
 	MaxHost        = 253
 	MaxDeniedTools = 8  // of Refused
@@ -36,29 +36,28 @@ const (
 	MaxTermination = 4 << 10
 )
 
-// Progress is Run.status.progress as the runner writes it, whole, each time.
+// Progress is status.progress of a Run. The runner writes all of it with each report.
 type Progress struct {
 	Version int `json:"version"`
 	Attempt int `json:"attempt"`
-	// PodUID is the UID of the pod that reports, by which the operator knows its pod before
-	// it has recorded the attempt.
+	// PodUID is the UID of the reporting pod. By it the operator recognizes the pod of an attempt that it has not
+	// recorded yet.
 	PodUID string `json:"podUID,omitempty"`
-	// Sequence grows with each report: milliseconds of the wall clock, made
-	// increasing, so that it survives a restart of the container.
+	// Sequence grows with each report, also after a restart of the container: it is the time in Unix milliseconds, or
+	// one more than the last if the clock has not advanced.
 	Sequence int64 `json:"sequence"`
-	// Effects is Begun from before the first call that may change something
-	// until the end; empty while all that was done can be done again.
+	// Effects is EffectsBegun from before the first call that may have effects until the end of the Run. While it is
+	// empty, the Run can be repeated from the beginning.
 	Effects string `json:"effects,omitempty"`
-	// State is what the Run waits for, as a reason of its condition Succeeded:
-	// WaitingForModel (RateLimited in older runners), AwaitingAnswer, AwaitingApproval,
-	// AwaitingChild or Paused; empty while it works. AwaitingChild: all that waits waits
-	// for child Runs.
+	// State is what the Run waits for, as a reason of its condition Succeeded: WaitingForModel (RateLimited in older
+	// runners), AwaitingAnswer, AwaitingApproval, AwaitingChild or Paused; empty while any session or call works. It is
+	// AwaitingChild if all of them wait for child Runs.
 	State string `json:"state,omitempty"`
 	// ModelWait is the wait for a model that is unavailable; nil: none.
 	ModelWait *ModelWait `json:"modelWait,omitempty"`
 	// Model is the Model that answered last.
 	Model string `json:"model,omitempty"`
-	// AnsweredAt is when it did, RFC 3339, seconds; empty: no Model has answered this attempt.
+	// AnsweredAt is the time of its last answer, RFC 3339, seconds; empty: no Model has answered this attempt.
 	AnsweredAt string   `json:"answeredAt,omitempty"`
 	Step       *Current `json:"step,omitempty"`
 	Counts     Counts   `json:"counts"`
@@ -70,7 +69,7 @@ type Progress struct {
 	Decided []Decided `json:"decided,omitempty"`
 	// Confinement is how commands are confined, as tested when the sandbox started.
 	Confinement *Confinement `json:"confinement,omitempty"`
-	// Refused is what was refused, in all attempts; nil: nothing was.
+	// Refused has the refused connections and calls of all attempts; nil: there were none.
 	Refused *Refused `json:"refused,omitempty"`
 	Result  *Result  `json:"result,omitempty"`
 }
@@ -100,11 +99,10 @@ type ModelWait struct {
 
 // Pending is one request to users, or to the operator for a child Run.
 type Pending struct {
-	// ID names the request. An Approval has <call>-<digits>, where digits are the first
-	// 32 of Digest; a Question and a Delegation have the id of their call; a Limit has
-	// limit-<name>-<n>, where n is the limit. It becomes part of the name of a
-	// Kubernetes object, which one request has to itself: lower-case letters,
-	// digits, "-" and ".", not used twice by one attempt, at most MaxRequest bytes.
+	// ID names the request. An Approval has <call>-<digits>, where digits are the first 32 of Digest; a Question and a
+	// Delegation have the id of their call; a Limit has limit-<name>-<n>, where n is the limit. It becomes part of the
+	// name of a Kubernetes object, so it has only lower-case letters, digits, "-" and ".", and at most MaxRequest
+	// bytes. No two requests of an attempt have the same.
 	ID string `json:"id"`
 	// Kind is Approval, Question, Limit or Delegation.
 	Kind string `json:"kind"`
@@ -113,10 +111,9 @@ type Pending struct {
 	Agent string `json:"agent,omitempty"`
 	// Question is what is asked, cut at MaxMessage.
 	Question string `json:"question,omitempty"`
-	// Of an Approval: what would be called, its canonical arguments cut at MaxArgs, the
-	// digest of both, the rule that asks, and the users who may decide. Of a
-	// Delegation: Args are the whole input of the agent as canonical JSON, at most
-	// MaxDelegated bytes, and Digest is the digest of agent and arguments.
+	// For an Approval, these are the tool, its canonical arguments cut at MaxArgs, the digest of both, the rule that
+	// asks, and the users who may decide. For a Delegation, Args is the whole input of the agent as canonical JSON, at
+	// most MaxDelegated bytes, and Digest is the digest of agent and arguments.
 	Tool          string     `json:"tool,omitempty"`
 	Args          string     `json:"args,omitempty"`
 	ArgsTruncated bool       `json:"argsTruncated,omitempty"`
@@ -133,13 +130,13 @@ type Pending struct {
 	// bytes; empty: any text.
 	Schema    string `json:"schema,omitempty"`
 	AskedAt   string `json:"askedAt"`             // RFC 3339, seconds
-	ExpiresAt string `json:"expiresAt,omitempty"` // RFC 3339, seconds; empty: it waits for as long as it takes
+	ExpiresAt string `json:"expiresAt,omitempty"` // RFC 3339, seconds; empty: it does not expire
 }
 
-// DisplaySize is how much of MaxAsked a DisplayDigest takes, with its name.
+// DisplaySize is the part of MaxAsked that a DisplayDigest takes, with the name of the field, in bytes.
 const DisplaySize = 80
 
-// Size returns how much of MaxAsked a request takes.
+// Size returns the part of MaxAsked that a request takes, in bytes.
 func (p Pending) Size() int {
 	size := len(p.Question) + len(p.Args) + len(p.Schema)
 	if p.Approvers != nil {
@@ -172,10 +169,10 @@ type Decided struct {
 	Refused string `json:"refused,omitempty"`
 }
 
-// EffectsBegun is the one value of Progress.Effects.
+// EffectsBegun is the only value of Progress.Effects.
 const EffectsBegun = "Begun"
 
-// Current is the step under way.
+// Current is the current step.
 type Current struct {
 	// ID is the id of the turn or call, as [ShownID] returns it; empty before the first turn of an
 	// attempt, and for a push.
@@ -186,8 +183,8 @@ type Current struct {
 	StartedAt string `json:"startedAt"` // RFC 3339, seconds
 }
 
-// ShownID returns the id of a turn or call for a report: empty if it is too long. A part of an id
-// would be the id of something else.
+// ShownID returns the id of a turn or call for a report: empty if it is too long. It is not cut, because a part of an
+// id could be the id of another turn or call.
 func ShownID(id string) string {
 	if len(id) > MaxStepID {
 		return ""
@@ -201,7 +198,7 @@ const (
 	KindTool  = "Tool"
 )
 
-// Counts are exact over all attempts, however long the Run.
+// Counts are counted over all attempts. They are exact, unlike the lists of steps, which are bounded.
 type Counts struct {
 	Steps      int64 `json:"steps"`
 	ModelCalls int64 `json:"modelCalls"`
@@ -209,34 +206,33 @@ type Counts struct {
 	ToolErrors int64 `json:"toolErrors,omitempty"` // of ToolCalls
 	Errors     int64 `json:"errors"`
 	Repairs    int64 `json:"repairs,omitempty"`
-	// OutageCalls are those of ModelCalls that found the model unavailable and were followed
-	// by a wait.
+	// OutageCalls counts the ModelCalls that failed because the model was unavailable, and after which the runner
+	// waited.
 	OutageCalls int64 `json:"outageCalls,omitempty"`
 }
 
-// Usage is what the Run used in all attempts.
+// Usage is the usage of all attempts of a Run.
 type Usage struct {
 	InputTokens      int64 `json:"inputTokens"`
 	CacheReadTokens  int64 `json:"cacheReadTokens,omitempty"`
 	CacheWriteTokens int64 `json:"cacheWriteTokens,omitempty"`
 	OutputTokens     int64 `json:"outputTokens"`
 	ReasoningTokens  int64 `json:"reasoningTokens,omitempty"`
-	// TotalTokens is what limits.tokens counts: input − cacheRead + output.
+	// TotalTokens are the tokens that limits.tokens counts: input − cacheRead + output.
 	TotalTokens int64 `json:"totalTokens"`
-	// ChildTokens and ChildCostMicroUSD are what child Runs used whose end the runner has
-	// recorded, of the cost what is known; absent if it has asked for none.
+	// ChildTokens and ChildCostMicroUSD are the part of the usage by child Runs whose end the runner has recorded. The
+	// cost is the sum of the known costs. Both are absent if the runner has requested no child Run.
 	ChildTokens       *int64 `json:"childTokens,omitempty"`
 	ChildCostMicroUSD *int64 `json:"childCostMicroUSD,omitempty"`
-	// Cost ("0.42USD") and CostMicroUSD are absent where a price is not known.
+	// Cost ("0.42USD") and CostMicroUSD are absent if a price is not known.
 	Cost         string `json:"cost,omitempty"`
 	CostMicroUSD *int64 `json:"costMicroUSD,omitempty"`
-	// Duration ("2m50s") and DurationSeconds are how long a runner was alive, over all
-	// attempts.
+	// Duration ("2m50s") and DurationSeconds are the time for which runners were alive, over all attempts.
 	Duration        string `json:"duration,omitempty"`
 	DurationSeconds int64  `json:"durationSeconds"`
 }
 
-// Recent is one of the last steps, in a line.
+// Recent summarizes one of the last steps.
 type Recent struct {
 	// ID is the id of the turn or call, as [ShownID] returns it; empty for a summary, and for a push.
 	ID         string `json:"id,omitempty"`
@@ -277,9 +273,9 @@ type File struct {
 	Size int64  `json:"size"`
 }
 
-// Termination is the termination message of a runner: at most MaxTermination bytes of JSON.
-// It is the second channel of a result, and the only one for an end without a commit, for
-// example while a Secret is missing.
+// Termination is the termination message of a runner: at most MaxTermination bytes of JSON. It has the result in case
+// the report to the status was lost. An end without a commit, for example because a Secret is missing, is reported only
+// here.
 type Termination struct {
 	Version int    `json:"version"`
 	Attempt int    `json:"attempt"`
@@ -293,13 +289,12 @@ type Termination struct {
 	GaveUp *bool `json:"gaveUp,omitempty"`
 }
 
-// noOutput stands in the message of a Termination for an output that does not
-// fit.
+// noOutput replaces an output that does not fit, in the message of a Termination.
 const noOutput = "The output has %d bytes and does not fit here. "
 
-// Encode returns the Termination as JSON of at most MaxTermination bytes: the files
-// give way first, then the text, and the output, which is of no use in part,
-// only when nothing else is left to give.
+// Encode returns the Termination as JSON of at most MaxTermination bytes. If it is longer, it leaves out the files,
+// then parts of the text, the text, the warning and the end of the message. It drops the output last, and whole,
+// because a part of a JSON value has no use.
 func (t Termination) Encode() []byte {
 	text := t.Result.Text
 	shorten := []func(*Result){

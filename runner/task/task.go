@@ -8,25 +8,24 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// A Snapshot is what is the same for every Run of one version of an Agent. It
-// holds no secret.
+// A Snapshot has the settings that are the same for every Run of one revision of an Agent. It contains no secret.
 type Snapshot struct {
 	Version int   `json:"version"`
 	Agent   Agent `json:"agent"`
 	// Agents are all Agents that the Agent may call in its pod, directly or through others,
 	// each once, by name.
 	Agents []Agent `json:"agents,omitempty"`
-	// Models are all that one of the agents may reach, each once.
+	// Models are all Models that the agents may use, each once.
 	Models []Model `json:"models"`
-	// Toolsets are all that one of the agents may use, each once, by name.
+	// Toolsets are all Toolsets that the agents may use, each once, by name.
 	Toolsets []Toolset `json:"toolsets,omitempty"`
 	// Sandbox is where commands run; nil: nowhere.
 	Sandbox *Sandbox `json:"sandbox,omitempty"`
-	// Workspace is its initial content, and how it is published.
+	// Workspace is the initial content of the workspace, and how the result is published.
 	Workspace Source `json:"workspace,omitzero"`
 }
 
-// An Agent is who does the work.
+// An Agent has the settings of an agent.
 type Agent struct {
 	Name         string `json:"name"`
 	Description  string `json:"description,omitempty"`
@@ -34,13 +33,12 @@ type Agent struct {
 	// Models name the Agent's Model and, after it, its fallbacks in order. Empty:
 	// the first of the Snapshot.
 	Models []string `json:"models,omitempty"`
-	// Params go over those of each Model.
+	// Params override the Params of each Model.
 	Params step.Params `json:"params,omitzero"`
-	// Routes name other Models, with their fallbacks, for a use: Summarize,
-	// Subagent or Repair.
+	// Routes name other Models, with their fallbacks, by their use: RouteSummarize, RouteSubagent or RouteRepair.
 	Routes map[string][]string `json:"routes,omitempty"`
-	// TurnRoutes are tried in order before each turn: the first that applies names the Models
-	// that answer it, in place of Models.
+	// TurnRoutes are tried in order before each turn. The first route that applies names the Models that answer the
+	// turn, instead of Models.
 	TurnRoutes []TurnRoute `json:"turnRoutes,omitempty"`
 	Tools      []Tool      `json:"tools,omitempty"`
 	// Policy decides which calls are made: the first rule that matches.
@@ -55,8 +53,8 @@ type Agent struct {
 	// empty: the files that the result names.
 	OutputFiles   []string `json:"outputFiles,omitempty"`
 	ParallelTools int      `json:"parallelTools"`
-	// Limits bound the agent's session where it is called by another; those of
-	// the Run's own session are in the Task.
+	// Limits bound a session of the agent that another agent opens. The limits of the Run's own session are in the
+	// Task.
 	Limits Limits `json:"limits,omitzero"`
 	// IgnoreInstructions leaves the AGENTS.md of the workspace unread.
 	IgnoreInstructions bool `json:"ignoreInstructions,omitempty"`
@@ -85,28 +83,26 @@ type Tool struct {
 	// Agent names another agent: an agent of the Snapshot, or, with ModeRun, an agent that
 	// works in a child Run.
 	Agent string `json:"agent,omitempty"`
-	// Mode is where that agent works: ModeRun, or empty: in the pod.
+	// Mode is ModeRun if that agent works in a child Run; empty: in the pod.
 	Mode string `json:"mode,omitempty"`
-	// Description and InputSchema are those of an agent with ModeRun, which is not
-	// among the Agents of the Snapshot.
+	// Description and InputSchema describe an agent with ModeRun, which is not in the Agents of the Snapshot.
 	Description string          `json:"description,omitempty"`
 	InputSchema json.RawMessage `json:"inputSchema,omitempty"`
 	// Toolset names a Toolset of the Snapshot.
 	Toolset string `json:"toolset,omitempty"`
-	// Allow names the only tools of a Toolset or a Builtin that the agent may call, Deny the
-	// tools that it may not. Tools of a Toolset are named as its server names them.
+	// Allow lists the only tools of a Toolset or a Builtin that the agent may call, Deny the tools that it may not
+	// call. Both use the server's names for tools of a Toolset.
 	Allow []string `json:"allow,omitempty"`
 	Deny  []string `json:"deny,omitempty"`
 	// Approval requires a user's Decision for its calls.
 	Approval *Approval `json:"approval,omitempty"`
 	// Custom names a tool that this runner was built with.
 	Custom string `json:"custom,omitempty"`
-	// Name is what the model calls an agent; empty: the agent's own name.
+	// Name is the name by which the model calls an agent; empty: the agent's own name.
 	Name string `json:"name,omitempty"`
 	// TimeoutSeconds bounds one call; 0 means the tool's own default.
 	TimeoutSeconds int64 `json:"timeoutSeconds,omitempty"`
-	// Hosts are the only ones that a tool of the web reaches, exact or as
-	// *.suffix; empty: every public one.
+	// Hosts are the only hosts that a web tool may reach, exact or as *.suffix; empty: all public hosts.
 	Hosts []string `json:"hosts,omitempty"`
 	// Endpoint is the base URL of a search.
 	Endpoint string `json:"endpoint,omitempty"`
@@ -122,45 +118,45 @@ type SecretKey struct {
 	Key    string `json:"key,omitempty"`
 }
 
-// MissingKey returns how messages say that a Secret has no such key, by which the command line finds it.
+// MissingKey returns the sentence about a missing key of a Secret in messages. The command line searches messages for
+// it.
 func MissingKey(k SecretKey) string {
 	return "Secret " + k.Secret + " has no key " + k.Key
 }
 
-// A Hook is asked over HTTP at one point of an agent's work.
+// A Hook is an HTTP endpoint that the runner calls at one point of an agent's work.
 type Hook struct {
 	Name string `json:"name"`
 	// Point is BeforeSession, AfterSession, BeforeModel, AfterModel, BeforeTool or
 	// AfterTool.
 	Point string `json:"point"`
 	URL   string `json:"url"`
-	// Tools narrow a point of a tool to those named; empty: all.
+	// Tools are the tools for whose calls the hook is called; empty: all tools.
 	Tools          []string `json:"tools,omitempty"`
 	TimeoutSeconds int64    `json:"timeoutSeconds"`
-	// Ignore continues when the hook cannot be asked; otherwise that denies the step.
+	// Ignore continues if a call of the hook fails. Otherwise a failed call denies the step.
 	Ignore bool `json:"ignore,omitempty"`
 	SecretKey
 }
 
-// A Model is how to reach a language model.
+// A Model has the settings of a language model: its API, endpoint, credential and prices.
 type Model struct {
 	Name     string `json:"name"`
 	Provider string `json:"provider"`
 	// API is Responses, ChatCompletions or Messages, if the provider has it. Empty: Messages if
 	// Format or the provider is Anthropic's, and otherwise ChatCompletions.
 	API string `json:"api,omitempty"`
-	// Format is OpenAI or Anthropic, where the provider speaks both; empty: OpenAI.
+	// Format is OpenAI or Anthropic, if the provider has both APIs; empty: OpenAI.
 	Format string `json:"format,omitempty"`
-	// Driver names what a runner was built with, for the provider Custom.
+	// Driver is the name of a model that the custom runner was built with, for the provider Custom.
 	Driver string `json:"driver,omitempty"`
 	Model  string `json:"model"`
-	// Deployment and APIVersion are Azure's.
+	// Deployment and APIVersion are settings of Azure.
 	Deployment string            `json:"deployment,omitempty"`
 	APIVersion string            `json:"apiVersion,omitempty"`
 	Endpoint   string            `json:"endpoint,omitempty"`
 	Headers    map[string]string `json:"headers,omitempty"`
-	// SecretKey names where the credential comes from; empty when the endpoint
-	// asks for none.
+	// SecretKey names the key with the credential; empty: the endpoint requires none.
 	SecretKey
 	// ContextWindow and MaxOutputTokens are the values in the Model; 0: the known values for its name.
 	ContextWindow   int64       `json:"contextWindow,omitempty"`
@@ -193,12 +189,12 @@ type Prices struct {
 	CacheWrite int64 `json:"cacheWrite"`
 	// Tiers are the prices of long requests, in ascending order.
 	Tiers []PriceTier `json:"tiers,omitempty"`
-	// Changes are the prices of other times. The last that holds at the time of a request
-	// replaces these prices, tiers included.
+	// Changes are prices for other times. The last change that applies at the time of a request replaces these prices
+	// and their tiers.
 	Changes []PriceChange `json:"changes,omitempty"`
 }
 
-// PriceTier is the prices of requests with more than Above input tokens.
+// PriceTier has the prices of requests with more than Above input tokens.
 type PriceTier struct {
 	Above      int64 `json:"above"`
 	Input      int64 `json:"input"`
@@ -207,8 +203,7 @@ type PriceTier struct {
 	CacheWrite int64 `json:"cacheWrite"`
 }
 
-// PriceChange is the prices of a time: from a day on (2027-01-01, UTC), or each day from Start
-// to before End (01:00, UTC).
+// PriceChange has the prices from a day on (2027-01-01, UTC), or of each day from Start until before End (01:00, UTC).
 type PriceChange struct {
 	From  string `json:"from,omitempty"`
 	Start string `json:"start,omitempty"`
@@ -221,7 +216,7 @@ type PriceChange struct {
 	Tiers      []PriceTier `json:"tiers,omitempty"`
 }
 
-// A Task is what is one Run's own.
+// A Task has the settings of one attempt of a Run.
 type Task struct {
 	Version int    `json:"version"`
 	Run     Run    `json:"run"`
@@ -233,17 +228,17 @@ type Task struct {
 	Input json.RawMessage `json:"input,omitempty"`
 	// User is the spec.user of the Run.
 	User string `json:"user,omitempty"`
-	// Labels are those of the Run, for rules of a policy.
+	// Labels are the labels of the Run, for rules of a policy.
 	Labels map[string]string `json:"labels,omitempty"`
 	Limits Limits            `json:"limits"`
 	Meter  Meter             `json:"meter,omitzero"`
-	// Refused is what was refused in all attempts before this one.
+	// Refused has the refused connections and calls of all earlier attempts.
 	Refused *Refused `json:"refused,omitempty"`
 	// Retry is why the previous attempt ended; empty for the first.
 	Retry string `json:"retry,omitempty"`
 	// Continue is the Run whose session this one continues; nil: none.
 	Continue *Continue `json:"continue,omitempty"`
-	// Durable is true when the journal outlives the pod.
+	// Durable is true if the journal is on a volume, and exists after the pod.
 	Durable bool `json:"durable,omitempty"`
 	// Traces are where spans are sent; nil: nowhere.
 	Traces *Traces `json:"traces,omitempty"`
@@ -275,7 +270,7 @@ type Continue struct {
 // DefaultModelOutage is the default of Limits.ModelOutageSeconds.
 const DefaultModelOutage = 30 * time.Minute
 
-// Limits end the Run. Zero means no limit, but for Steps, which is always set.
+// Limits bound a Run or a session. 0 means no limit, except for Steps, which is always set.
 type Limits struct {
 	Steps           int64 `json:"steps"`
 	ModelCalls      int64 `json:"modelCalls,omitempty"`
@@ -283,9 +278,9 @@ type Limits struct {
 	Tokens          int64 `json:"tokens,omitempty"`
 	CostMicroUSD    int64 `json:"costMicroUSD,omitempty"`
 	DurationSeconds int64 `json:"durationSeconds,omitempty"`
-	// Depth is how deep agents may call agents; 0: not at all.
+	// Depth is how deep calls of agents by agents may be nested; 0: an agent may call none.
 	Depth int64 `json:"depth,omitempty"`
-	// WaitSeconds bounds one wait for a user, and a wait that a model provider asked for.
+	// WaitSeconds bounds one wait for a user, and one wait until a time that a model provider named.
 	WaitSeconds int64 `json:"waitSeconds,omitempty"`
 	// ModelOutageSeconds bounds a wait for a model whose provider named no time; nil: the
 	// default, DefaultModelOutage; 0: the runner does not wait out an outage. A missing key is waited
@@ -295,63 +290,60 @@ type Limits struct {
 	Ask bool `json:"ask,omitempty"`
 }
 
-// A Meter is what the Run has used in all attempts before this one.
+// A Meter is the usage of a Run. In a Task it is the usage of all earlier attempts.
 type Meter = step.Meter
 
-// Signals are what the operator says to a running runner. The file is empty
-// until there is something to say.
+// Signals are the operator's messages to a running runner. The file is empty until there is one.
 type Signals struct {
 	// Stop asks the runner to end at its next safe point.
 	Stop bool `json:"stop,omitempty"`
-	// Pause asks the runner to hold at its next safe point: with a durable journal
-	// to leave, else to wait.
+	// Pause asks the runner to pause at its next safe point: it ends if the journal is durable, and otherwise waits.
 	Pause bool `json:"pause,omitempty"`
-	// At is when Stop or Pause was said, in Unix seconds.
+	// At is the time of Stop or Pause, in Unix seconds.
 	At int64 `json:"at,omitempty"`
 	// Decisions are the Decisions that the runner has not yet acted on, oldest first. SentAt is when they were last
 	// written, in Unix seconds.
 	Decisions []Decision `json:"decisions,omitempty"`
 	SentAt    int64      `json:"said,omitempty"`
-	// Children are how child Runs ended that the runner waits for, and has not yet
-	// told that it knows: their requests are still pending. As many as fit into
-	// MaxChildSignals, one always.
+	// Children are the results of ended child Runs whose requests are still in Progress.Pending, because the runner has
+	// not recorded them yet. They are as many as fit into MaxChildSignals, and at least one.
 	Children []Child `json:"children,omitempty"`
 }
 
 // MaxChildSignals bounds Signals.Children, as JSON.
 const MaxChildSignals = 48 << 10
 
-// A Child is how a child Run ended, or why there is none.
+// A Child is the result of a child Run, or the cause why it was not created.
 type Child struct {
-	// Request is the id of the Pending that asked for it.
+	// Request is the id of the Pending that requested the child Run.
 	Request string `json:"request"`
-	// Run is its name; empty: none was created, and Message has the cause.
+	// Run is the name of the child Run; empty: it was not created, and Message has the cause.
 	Run string `json:"run,omitempty"`
-	// Reason, Message, Text and Output are those of its result.
+	// Reason, Message, Text and Output are the fields of its result.
 	Reason  Reason `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 	Text    string `json:"text,omitempty"`
 	Output  string `json:"output,omitempty"`
-	// Usage is what it used, with all below it; who asked for it is charged for
-	// tokens and cost.
+	// Usage is the usage of the child Run and of all Runs below it. Its tokens and cost are charged to the Run that
+	// requested it.
 	Usage Usage `json:"usage"`
 }
 
 // A Decision is a Decision of a user.
 type Decision struct {
-	// Name is the name of the Decision object, By who made it.
+	// Name is the name of the Decision object, By the name of the user who created it.
 	Name string `json:"name"`
 	By   string `json:"by,omitempty"`
-	// Request is the id of the Pending that it answers; empty for a Message, and
-	// for an Answer to the only question there is.
+	// Request is the id of the Pending that the Decision answers; empty for a Message, and for an Answer to the only
+	// open question.
 	Request string `json:"request,omitempty"`
 	// Type is Approve, Deny, Answer, Grant or Message.
 	Type string `json:"type"`
-	// Digest is the digest of what an Approve approves; empty: Request ends in it.
-	// Scope is Call or Run, empty: Call.
+	// Digest is the digest of the call that an Approve approves; empty: Request ends in the digest. Scope is Call or
+	// Run; empty: Call.
 	Digest string `json:"digest,omitempty"`
 	Scope  string `json:"scope,omitempty"`
-	// Reason is why. The model reads the reason of a Deny.
+	// Reason is the user's reason. The model reads the reason of a Deny.
 	Reason string `json:"reason,omitempty"`
 	// Value is the answer or the message.
 	Value string `json:"value,omitempty"`
@@ -366,7 +358,7 @@ type Decision struct {
 // Equal reports whether two decisions are the same in every field.
 func (d Decision) Equal(other Decision) bool { return reflect.DeepEqual(d, other) }
 
-// ScopeRun is the Scope of an Approve that is good for the rest of the Run.
+// ScopeRun is the Scope of an Approve that also approves later calls of the Run.
 const ScopeRun = "Run"
 
 // The types of a Decision.
@@ -380,13 +372,13 @@ const (
 
 // Sandbox is where commands of the agents run.
 type Sandbox struct {
-	// Image is its image, for messages.
+	// Image is the image of the sandbox, for messages.
 	Image string `json:"image"`
 	// Hosts are the hosts that commands may reach, exact or as *.suffix.
 	Hosts []string `json:"hosts,omitempty"`
-	// Required refuses to work unless all of the confinement is Enforced.
+	// Required ends the attempt before its first turn unless all parts of the confinement are shown to be Enforced.
 	Required bool `json:"required,omitempty"`
-	// Processes is the most that one command may have at once.
+	// Processes is the maximum number of processes of one command.
 	Processes int `json:"processes,omitempty"`
 }
 
@@ -397,7 +389,7 @@ type Source struct {
 	Files []string `json:"files,omitempty"`
 }
 
-// Git is a repository that a workspace begins with.
+// Git is the repository of the initial workspace.
 type Git struct {
 	URL      string `json:"url"`
 	Revision string `json:"revision,omitempty"`
@@ -408,11 +400,11 @@ type Git struct {
 	Publish bool `json:"publish,omitempty"`
 }
 
-// Traces are where a runner sends its spans and histograms.
+// Traces configure where a runner sends spans and histograms.
 type Traces struct {
 	// Endpoint is the base URL of a collector that accepts OTLP over HTTP.
 	Endpoint string `json:"endpoint"`
-	// Content adds messages, arguments and results, without secrets.
+	// Content adds messages, arguments and results to spans, without secrets.
 	Content bool `json:"content,omitempty"`
 	// Metrics adds histograms of model calls: their tokens and durations.
 	Metrics bool `json:"metrics,omitempty"`

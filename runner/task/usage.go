@@ -14,8 +14,8 @@ func CountsOf(m step.Meter) Counts {
 	return Counts{Steps: m.Steps, ModelCalls: m.ModelCalls, ToolCalls: m.ToolCalls, ToolErrors: m.ToolErrors, Errors: m.Errors, Repairs: m.Repairs, OutageCalls: m.OutageCalls}
 }
 
-// UsageOf returns what a meter measured, as Progress tells it: an unknown cost is
-// absent, never 0. A provider may report any numbers: each is within the bounds of the schema.
+// UsageOf returns the usage of a meter for Progress. An unknown cost is absent, never 0. Each number is cut to the
+// bounds of the schema, because a provider may report any numbers.
 func UsageOf(m step.Meter) Usage {
 	u := Usage{
 		InputTokens:      bounded(m.Usage.InputTokens),
@@ -43,16 +43,16 @@ const maxUsage = 999_999_999_999
 
 func bounded(n int64) int64 { return min(max(n, 0), maxUsage) }
 
-// WithChildRuns returns the usage with the part of it that child Runs used, even if it is none.
+// WithChildRuns returns the usage with ChildTokens and ChildCostMicroUSD set from m, also if they are 0.
 func (u Usage) WithChildRuns(m step.Meter) Usage {
 	tokens, cost := bounded(m.ChildTokens), bounded(m.ChildCostMicroUSD)
 	u.ChildTokens, u.ChildCostMicroUSD = &tokens, &cost
 	return u
 }
 
-// Charged returns the usage of a child Run as it is charged to its parent: tokens and cost, never
-// less than nothing. A cost that is absent makes the sum unknown, like the cost of a model
-// without a price.
+// Charged returns the usage of a child Run that is charged to its parent: its tokens, and its cost in millionths of a
+// US dollar, none of them negative. Without a cost the result is not priced, which makes the cost of the parent
+// unknown.
 func (u Usage) Charged() step.Usage {
 	c := step.Usage{
 		InputTokens:      bounded(u.InputTokens),

@@ -8,11 +8,10 @@ import (
 	"slices"
 )
 
-// A CanonicalFunc returns the one form of args that names what a call will do, for a tool
-// whose arguments can name one thing in several ways: a file by a relative path or through a
-// symbolic link, a host in upper or lower case. The loop replaces the arguments of each call
-// by their canonical form before anything judges them: hooks, policy, approvals and digests
-// see what will happen, however the model wrote it. The tool is called with that form.
+// A CanonicalFunc returns the canonical form of args, for a tool whose arguments can name the same thing in several
+// ways: a file by a relative path or through a symbolic link, a host in upper or lower case. The agent loop replaces
+// the arguments of each call by their canonical form. Hooks, policy, approvals and digests see that form, and the tool
+// is called with it.
 //
 // The arguments fit the schema of the tool, and so must the result. An Error refuses the
 // call; the model reads it.
@@ -24,10 +23,9 @@ import (
 // canonical.
 type CanonicalFunc func(ctx context.Context, args json.RawMessage) (json.RawMessage, *Error)
 
-// SetArgs returns args with the members of set replaced or added. It returns
-// args itself, to the byte, if they have these values already; otherwise the
-// members are sorted by name, and of two members of one name the last counts, as
-// it does for the tool.
+// SetArgs returns args with the members of set replaced or added. If args have these values already, it returns args
+// itself. Otherwise the members of the result are sorted by name, and of two members with one name it has the last,
+// which a tool reads, too.
 func SetArgs(args json.RawMessage, set map[string]string) json.RawMessage {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(args, &members) != nil {
@@ -61,7 +59,7 @@ func SetArgs(args json.RawMessage, set map[string]string) json.RawMessage {
 	return out.Bytes()
 }
 
-// quoted is a string as JSON, with no more escapes than it needs.
+// quoted returns a string as JSON, without unnecessary escapes.
 func quoted(s string) json.RawMessage {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)

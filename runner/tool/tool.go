@@ -12,24 +12,23 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// A Tool is one thing that a model may do. It is data: a copy of it with another name, timeout or
-// Call keeps everything else. [Typed] makes one of a function with typed arguments.
+// A Tool is a tool that a model may call. It is a plain value: a copy with another Name, Timeout or Call is another
+// tool. [Typed] makes a Tool from a function with typed arguments.
 type Tool struct {
 	Spec
-	// Call executes a call. Its arguments are canonical and valid against Input. The
-	// model reads an error as it reads the Error of a Result, without secrets; an error
-	// made by Fatal ends the attempt, too.
+	// Call executes a call, whose arguments are canonical and valid against Input. It may be called from several
+	// goroutines at once, as Concurrency allows. An error is a failed call: the model reads its text, without secrets.
+	// An error of [Fatal] also ends the attempt.
 	Call func(ctx context.Context, call Call) (Result, error)
-	// Classify returns the effect of a call by its arguments, which are valid, for a tool whose
-	// calls differ, such as a tool that both reads and writes. It must return the same for the
-	// same arguments. Nil: each call has the Effect of the Spec.
+	// Classify returns the effect of a call with these valid arguments, for a tool that both reads and writes, for
+	// example. It must always return the same effect for the same arguments. Nil: each call has the Effect of the Spec.
 	Classify func(args json.RawMessage) Effect
 	// Canonicalize returns the canonical form of arguments. Nil: they are canonical as they are.
 	Canonicalize CanonicalFunc
-	// Closer is what the tool holds, for example connections. It is closed once, though several
-	// tools hold it: when the session has ended, or, for the first session of an Agent, when
-	// the attempt ends. A Closer that a factory returns for each session is closed when the
-	// attempt ends. Nil: the tool holds nothing.
+	// Closer releases the resources of the tool, for example connections. It is closed once, even if several tools have
+	// the same: at the end of the session, or, for the first session of an Agent, at the end of the attempt. A Closer
+	// that a factory returns again for each session is closed at the end of the attempt. Nil: the tool has no
+	// resources.
 	Closer io.Closer
 }
 
@@ -50,7 +49,7 @@ func (t Tool) CanonicalArgs(ctx context.Context, args json.RawMessage) (json.Raw
 	return t.Canonicalize(ctx, args)
 }
 
-// CloseFunc makes a Closer of a function.
+// CloseFunc returns a Closer that calls f. Two tools with the same returned value share it, and it is closed once.
 func CloseFunc(f func() error) io.Closer { return &closeFunc{f} }
 
 // A closeFunc is comparable by its address, so that a shared one is closed once.
@@ -59,7 +58,7 @@ type closeFunc struct{ close func() error }
 // Close implements [io.Closer].
 func (c *closeFunc) Close() error { return c.close() }
 
-// A Spec is what the loop and the model know of a tool.
+// A Spec describes a tool to the model and to the agent loop.
 type Spec struct {
 	// Name is the name by which the model calls the tool: 1 to 64 letters, digits, _ or -.
 	Name string
@@ -67,11 +66,11 @@ type Spec struct {
 	Description string
 	// Input is the JSON Schema of the arguments, of type object. Typed makes it.
 	Input json.RawMessage
-	// Effect decides what happens to a call that a crash interrupted.
+	// Effect determines whether an interrupted call is repeated; empty: Once.
 	Effect Effect
-	// Concurrency decides which calls of one turn may run beside it; empty: none.
+	// Concurrency determines which calls of the same turn may run in parallel with a call; empty: Sequential.
 	Concurrency Concurrency
-	// Timeout bounds one call; 0 means the default of 120 s, Unbounded none.
+	// Timeout is the maximum time of one call. 0 is the default of 120 s, and Unbounded no limit.
 	Timeout time.Duration
 	// Internal is for the runner's own tools. A tool of another module leaves it as it is.
 	Internal facts.Internal
@@ -80,28 +79,28 @@ type Spec struct {
 // Unbounded is the Timeout of a tool that waits for other agents or for users.
 const Unbounded time.Duration = -1
 
-// Effect is what a tool does to the world, as far as a resume is concerned.
+// Effect is what a call may change. It determines what a resumed session does with a call that a crash interrupted.
 type Effect string
 
-// The effect classes. Unless a tool says otherwise it is Once.
+// The effect classes. The default is Once.
 const (
 	ReadOnly   Effect = "ReadOnly"   // an interrupted call runs again
 	Idempotent Effect = "Idempotent" // an interrupted call runs again
-	Resumable  Effect = "Resumable"  // an interrupted call is re-entered where it stood
+	Resumable  Effect = "Resumable"  // an interrupted call is called again, and continues
 	Once       Effect = "Once"       // an interrupted call is reported to the model, never repeated
 )
 
 // Concurrency is which calls may run in parallel with a call in the same turn.
 type Concurrency string
 
-// The concurrency classes. Unless a tool says otherwise it is Sequential.
+// The concurrency classes. The default is Sequential.
 const (
 	Parallel   Concurrency = "Parallel"   // any call
 	PerPath    Concurrency = "PerPath"    // any call that does not name the same path
 	Sequential Concurrency = "Sequential" // no call
 )
 
-// A Call is one call, ready to be executed.
+// A Call is the input of Tool.Call.
 type Call struct {
 	ID   string
 	Name string
@@ -110,15 +109,14 @@ type Call struct {
 	Scope step.Scope
 	// Emit shows progress to users who follow the Run. It is never nil and never blocks.
 	Emit func(text string)
-	// Session does for the call what only its session can. It is never nil when
-	// the loop calls.
+	// Session gives access to the session of the call. The agent loop always sets it.
 	Session Session
 }
 
-// A Session is what a call may ask of the session that it belongs to.
+// A Session lets a call use its session: delegate work, ask users, and ask the policy.
 type Session interface {
-	// Delegate has another agent do some work, in a session named after the call, or in a child Run. If it is called
-	// again for the same call, it resumes. Failures of the other agent are in the Result.
+	// Delegate gives work to another agent, in a session named after the call or in a child Run, and waits for its
+	// result. If it is called again for the same call, it resumes. Failures of the other agent are in the Result.
 	Delegate(ctx context.Context, d Delegation) (Result, error)
 	// Ask asks users a question and waits for the answer.
 	Ask(ctx context.Context, q Question) (Answer, error)
@@ -166,7 +164,7 @@ type Answer struct {
 	Expired bool
 }
 
-// A Result is what the model reads.
+// A Result is the result of a call. The model reads it as Render returns it, with Files after the text.
 type Result struct {
 	Text string
 	// Error, if not nil, describes why the call failed and what to do instead.
@@ -180,9 +178,8 @@ type Result struct {
 	Output json.RawMessage
 	// Summary is one line for status and logs; empty: made from the arguments.
 	Summary string
-	// Files are images and documents that the model is shown behind the text: PNG, JPEG, GIF,
-	// WebP and PDF, of at most 3.75 MiB each, 20 at most. A line stands for each file
-	// that is not shown, with the reason.
+	// Files are images and documents that the model sees after the text: PNG, JPEG, GIF, WebP and PDF, at most 20 of at
+	// most 3.75 MiB each. A line of text with the reason replaces each file that cannot be shown.
 	Files []File
 }
 
@@ -193,17 +190,17 @@ type File struct {
 	Data []byte
 }
 
-// An Error is a failure of a call, told to the model.
+// An Error describes a failed call to the model.
 type Error struct {
 	Message string
-	// Recommendations say what to try instead, most promising first.
+	// Recommendations describe what to try instead, most promising first.
 	Recommendations []string
 }
 
-// Fatal makes an error that ends the attempt, for a failure after which no call of any tool
-// could succeed. The text of err is the result of the call, which is not made again: if
-// there is another attempt, its model reads it. With a task.EndError in err the Run ends with
-// its reason, and otherwise with RunnerFailed unless it may be retried. Fatal(nil) is nil.
+// Fatal returns an error that ends the attempt, for a failure after which no other call could succeed. The text of err
+// is recorded as the result of the call, so another attempt does not repeat the call, and its model reads the text. The
+// attempt ends with the reason of a task.EndError in err, or without one with RunnerFailed, after which the Run is
+// retried if spec.maxRetries allows it. Fatal(nil) is nil.
 func Fatal(err error) error {
 	if err == nil {
 		return nil
@@ -224,7 +221,8 @@ func Fail(message string, recommendations ...string) Result {
 	return Result{Error: &Error{Message: message, Recommendations: recommendations}}
 }
 
-// Render returns the text that the model reads: the only renderer of tool errors.
+// Render returns the text of a result for the model. For a failed call it is the message of the Error and its
+// recommendations.
 func (r Result) Render() string {
 	if r.Error == nil {
 		return r.Text

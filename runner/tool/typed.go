@@ -13,15 +13,13 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/args"
 )
 
-// Typed makes a tool of a function. The arguments that it accepts are the
-// fields of In, a struct: their names come from the json tag, where omitempty
-// makes a field optional; what they mean from the jsonschema tag; the values
-// that a string may have from the enum tag, separated by commas. A Spec that
-// has an Input already keeps it.
+// Typed returns a Tool that calls f with its arguments decoded into In, a struct. Without a spec.Input, the schema of
+// the arguments is made from the fields of In: the json tag has the name, and omitempty makes a field optional; the
+// jsonschema tag has the description; the enum tag has the allowed values of a string, separated by commas.
 //
-// The function is called only with arguments that fit. The model reads an error that it
-// returns. Typed panics when In has
-// no schema, as regexp.MustCompile does: tools are made when a program starts.
+// f is called only with arguments that match the schema; the model reads an error about others. An error of f has the
+// meaning of an error of Tool.Call. Typed panics if In has no schema, as regexp.MustCompile does: tools are made when a
+// program starts.
 func Typed[In any](spec Spec, f func(ctx context.Context, call Call, in In) (Result, error)) Tool {
 	if spec.Input == nil {
 		spec.Input = inputOf[In]()
@@ -40,7 +38,7 @@ func Typed[In any](spec Spec, f func(ctx context.Context, call Call, in In) (Res
 	}}
 }
 
-// inputOf returns the schema of a struct, as the model is shown it.
+// inputOf returns the JSON Schema of a struct for the model.
 func inputOf[In any]() json.RawMessage {
 	s, err := jsonschema.For[In](nil)
 	if err != nil {
@@ -54,7 +52,7 @@ func inputOf[In any]() json.RawMessage {
 	return raw
 }
 
-// addEnums adds what the enum tags of a struct say.
+// addEnums adds the values of the enum tags of a struct to its schema.
 func addEnums(s *jsonschema.Schema, t reflect.Type) {
 	for field := range t.Fields() {
 		values, ok := field.Tag.Lookup("enum")

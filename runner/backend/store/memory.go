@@ -62,7 +62,7 @@ func (m *Memory) Get(ctx context.Context, key string) (Value, error) {
 	return v, ctx.Err()
 }
 
-// first returns the first error that is one.
+// first returns the first error that is not nil.
 func first(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {

@@ -11,8 +11,8 @@ import (
 // what to write instead.
 type InvalidError = request.InvalidError
 
-// Check reports whether tools can be made of a Toolset: it returns nil, or an *InvalidError for the
-// first thing that prevents it. It connects to nothing.
+// Check returns an *InvalidError for the first problem of spec.requests of a Toolset, or nil if the runner can make
+// tools of it. It opens no connection.
 func Check(ts task.Toolset) error {
 	return request.Check(ts)
 }
