@@ -29,13 +29,14 @@ import (
 type Agent struct {
 	// Name is the name of the agent in events and sessions; empty: agent.
 	Name string
-	// Instructions are the system prompt. In them and in the prompt of a Run, ${{ }} has no meaning: a program can
-	// insert values itself.
+	// Instructions are the system prompt. Expressions in ${{ }} are not evaluated in them, nor in the prompt of a Run:
+	// a program can insert values itself.
 	Instructions string
 	// Model has the fields of a Model object. Provider is a built-in provider, such as OpenAI, or Custom, with Driver
 	// the name of a WithModel. Name is the name in messages, by default Model.
 	Model task.Model
-	// Key returns the key of the model, which is redacted in texts. Nil: the model needs none.
+	// Key returns the key of the model. It is called before each request, and the value is redacted in texts. Nil: the
+	// model needs none.
 	Key func() (string, error)
 	// Tools are the entries of spec.tools of an Agent object: Builtin, such as Files, or Custom,
 	// the name of a WithTool. Nil: each WithTool.
@@ -58,8 +59,7 @@ type Agent struct {
 	Log *slog.Logger
 }
 
-// An Embedded is an agent that works inside of a Go program, with the files and the state of
-// this machine and without a cluster.
+// An Embedded is an agent within a Go program. Its files and its state are on this machine, and it needs no cluster.
 //
 // It is unstable: any version may change it, also after v1.
 type Embedded struct {
@@ -67,8 +67,8 @@ type Embedded struct {
 	options []Option
 }
 
-// New returns an agent that works inside of this program. The options are those of Main. Each Run
-// returns an error if the options or the Agent are not valid.
+// New returns an agent that works within this program. The options are those of Main. An invalid option or Agent is an
+// error of each Run.
 //
 // It is unstable: any version may change it, also after v1.
 func New(a Agent, options ...Option) *Embedded { return &Embedded{agent: a, options: options} }
@@ -82,7 +82,7 @@ func (e *Embedded) Run(ctx context.Context, prompt string) *Run {
 // A Run is one piece of work of an Embedded.
 type Run struct {
 	embedded *Embedded
-	ctx      context.Context //nolint:containedctx // of the Run, which begins later than the call that was given it
+	ctx      context.Context //nolint:containedctx // it is used later than in the call that gets it
 	prompt   string
 
 	begin sync.Once
@@ -104,16 +104,16 @@ type Result struct {
 	// Counts and Usage are the usage of the Run.
 	Counts task.Counts
 	Usage  task.Usage
-	// Warning describes what may be incomplete although the Run succeeded; empty: nothing is.
+	// Warning describes for users which part of the work may be incomplete although the Run succeeded; empty: no part.
 	Warning string
 }
 
 // maxUnread is how many events may wait for the reader.
 const maxUnread = 10_000
 
-// Events yields the events until the Run ends. A loop that ends earlier does not end the Run. Secrets are not redacted.
-// A loop that falls 10,000 events behind misses events; Result misses nothing. Events can be read once, and not after
-// Result was called.
+// Events yields the events until the Run ends. Leaving the loop does not end the Run. Secrets are not redacted. If
+// 10,000 events wait for the loop, further events are dropped; the Result is complete nevertheless. Events can be read
+// once, and not after Result was called.
 func (r *Run) Events() iter.Seq[events.Event] {
 	return func(yield func(events.Event) bool) {
 		r.begin.Do(func() {
@@ -135,9 +135,9 @@ func (r *Run) Events() iter.Seq[events.Event] {
 	}
 }
 
-// Result waits for the end of the Run. The error is a [task.EndError] unless the agent finished its
-// work: its Reason is for programs, its Message has the cause. If the context of the Run ended, it
-// wraps the cause of that. A failed Run may have a Result, too, with its last text and its usage.
+// Result waits for the end of the Run. The error is a [task.EndError] unless the agent finished its work: its Reason is
+// for programs, its Message has the cause. If the context of the Run ended, the error wraps the context's cause. A
+// failed Run may have a Result, too, with its last text and its usage.
 func (r *Run) Result() (Result, error) {
 	r.begin.Do(func() { go r.work(nil) })
 	<-r.done
@@ -168,7 +168,7 @@ func (r *Run) work(subscribe func(*eventlog.Feed)) {
 	r.end(attempt.Run(r.ctx, env, registryOf(r.embedded.options)))
 }
 
-// end keeps how the attempt ended.
+// end sets result and error of the Run from the end of the attempt.
 func (r *Run) end(e attempt.Ending) {
 	out := e.Outcome
 	r.result = Result{
@@ -184,7 +184,7 @@ func (r *Run) end(e attempt.Ending) {
 	}
 }
 
-// interrupted is the error of a Run whose context ended.
+// interrupted returns the error of a Run whose context ended.
 func (r *Run) interrupted() error {
 	next := "Set Agent.State to continue such a Run later"
 	if r.embedded.agent.State != "" {
@@ -279,7 +279,7 @@ func (a Agent) check(registry *config.Registry) error {
 // providerCustom is the provider of models that WithModel adds.
 const providerCustom = "Custom"
 
-// task returns the work for the agent.
+// task returns the Task of a prompt and the Snapshot of the agent.
 func (a Agent) task(prompt string, registry *config.Registry) (*localTask, error) {
 	switch {
 	case prompt == "":

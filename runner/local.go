@@ -22,8 +22,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// MainLocal is the same program by hand: without a cluster, in directories of
-// one's own. Events go to standard output, and the exit code is the contract's.
+// MainLocal is the program of runner-local: it makes an attempt without a cluster, in local directories. It prints
+// events to standard output, and returns the exit code of a runner.
 func MainLocal(options ...Option) int {
 	f, err := flags(os.Args[1:], os.Stderr)
 	if errors.Is(err, flag.ErrHelp) {
@@ -40,7 +40,7 @@ func MainLocal(options ...Option) int {
 // seen by every user of the machine.
 type localFlags struct {
 	task, workspace, state, keyFile, keyEnv, secrets, signals, sandbox string
-	// given are the Secrets that came with the task; nil: none can come.
+	// given are the Secrets in the file of the task; nil: the file cannot have any.
 	given *secretValues
 }
 
@@ -175,7 +175,7 @@ func (f localFlags) readTask() ([]byte, error) {
 	return os.ReadFile(f.task)
 }
 
-// fillIn gives a task by hand what a cluster would.
+// fillIn sets the fields that the operator would set in a cluster.
 func (t *localTask) fillIn() {
 	t.Task.Version = cmp.Or(t.Task.Version, task.Version)
 	t.Task.Attempt = cmp.Or(t.Task.Attempt, 1)

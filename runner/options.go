@@ -8,7 +8,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/registry"
 )
 
-// An Option adds something to a runner that a manifest can name. If a name is used twice, the runner does not start.
+// An Option adds a model, tool, layer, directory, store or listener to a runner. If two options have the same name,
+// each attempt ends with reason Misconfigured.
 type Option struct {
 	add func(*config.Registry) error
 }

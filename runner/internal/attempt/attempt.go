@@ -180,8 +180,7 @@ func (a *attempt) pollSignals(ctx context.Context) {
 	go r.poll(ctx)
 }
 
-// awaitKeys waits for the keys of everything that the Run may reach, though
-// not for longer than the pod.
+// awaitKeys waits for the keys that the Run may need, at most until the pod is shut down.
 func (a *attempt) awaitKeys(ctx context.Context) error {
 	ctx, cancel := untilInterrupted(ctx, &a.latest)
 	defer cancel()
@@ -222,7 +221,7 @@ func (a *attempt) build(ctx context.Context) (config.Built, error) {
 	return built, err
 }
 
-// runEngine runs the engine. The engine handles its own panics; this recovers from those around it.
+// runEngine runs the engine. The engine handles its own panics, and runEngine the panics of the code around it.
 func (a *attempt) runEngine(ctx context.Context, built config.Built) (out engine.Outcome, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -276,7 +275,7 @@ func (a *attempt) announceInterruption(ctx context.Context) {
 	}
 }
 
-// failed is the outcome of an attempt that did not get to its work.
+// failed returns the outcome of an attempt that ended before its work began.
 func (a *attempt) failed(err error) engine.Outcome {
 	out := engine.Outcome{Reason: task.ReasonRunnerFailed, Message: a.redact.String(err.Error())}
 	if end, ok := errors.AsType[*task.EndError](err); ok {

@@ -80,7 +80,7 @@ func (noReporter) Commit(context.Context, func() task.Progress) error { return n
 
 func (noReporter) Close() {}
 
-// InPod is the environment that the operator prepares in a runner pod.
+// InPod returns the environment of an attempt in a runner pod.
 func InPod() Environment {
 	return Environment{
 		Task: func() (Input, error) { return read(task.TaskFile, task.SnapshotFile) },
@@ -122,7 +122,7 @@ func workspaceSize(text string) int64 {
 	return n
 }
 
-// mounted is a directory that need not be there; empty: it is not.
+// mounted returns dir if it exists, otherwise an empty path.
 func mounted(dir string) string {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return ""

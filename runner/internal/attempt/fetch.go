@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// secretTimeout is how long the credentials of a repository are waited for.
+	// secretTimeout is how long the runner waits for the credentials of a repository.
 	secretTimeout = 15 * time.Second
 	secretPoll    = 500 * time.Millisecond
 	// fetchFor is how long the runner tries to reach a missing repository, fetchPause the delay between two tries. A
@@ -163,7 +163,7 @@ func (e Environment) missing(g *task.Git) []string {
 	return lines
 }
 
-// visibleKeys are the keys of a mounted Secret.
+// visibleKeys returns the keys of a mounted Secret.
 func visibleKeys(dir string) []string {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -178,7 +178,7 @@ func visibleKeys(dir string) []string {
 	return out
 }
 
-// credentials are the keys of the Secret of a repository, for the redactor.
+// credentials returns the keys of the Secret of a repository, for the redactor.
 func (e Environment) credentials(g *task.Git) []redact.Secret {
 	if g == nil || g.Secret == "" {
 		return nil

@@ -23,20 +23,20 @@ import (
 )
 
 const (
-	// commitFor is how long the last report is tried; after that the termination
-	// message must do.
+	// commitFor is how long the runner tries to send the last report. After that the operator uses the termination
+	// message.
 	commitFor = 20 * time.Second
-	// partFor is such a bound while the pod is being ended.
+	// partFor replaces commitFor while the pod is shut down.
 	partFor = 4 * time.Second
-	// closeFor is how long a reader of the events may take to read the last.
+	// closeFor is how long a reader of the events may take to read the last event.
 	closeFor = 3 * time.Second
-	// traceFor is how long a collector may take to accept the last spans.
+	// traceFor is how long a collector may take to accept the last spans of the attempt.
 	traceFor = 2 * time.Second
 	// releaseFor bounds the time in which the parts of a custom runner close.
 	releaseFor = 3 * time.Second
-	// copyFor is how long a store of sessions may take to take the last.
+	// copyFor is how long a session store may take to store the last steps.
 	copyFor = 10 * time.Second
-	// textFile is where a text goes that does not fit the status.
+	// textFile is the path below the workspace of a text that is too long for the status.
 	textFile = ".deckhand/result.txt"
 )
 
@@ -139,7 +139,7 @@ func (a *attempt) filesForLog(r task.Result) resultFiles {
 	return files
 }
 
-// changedFiles are the files that the session made or changed.
+// changedFiles returns the files that the session made or changed.
 func (a *attempt) changedFiles() []task.File {
 	if a.built.Files == nil {
 		return nil

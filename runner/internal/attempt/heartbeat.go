@@ -31,7 +31,7 @@ type heartbeat struct {
 	ended  bool
 }
 
-// watch has each heartbeat wait until check returns.
+// watch makes each heartbeat wait until check returns.
 func (h *heartbeat) watch(check func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -86,9 +86,9 @@ var hungTermination = task.Termination{Version: task.Version, Result: task.Resul
 	Message: "the runner did not respond for more than two minutes, and its liveness probe ended it",
 }}.Encode()
 
-// Probe is the liveness probe: it returns 1 if the runner whose termination message is at path does not respond, and
-// then writes the cause there, for the operator. If it cannot open the file, it returns 0, because the runner could not
-// open it either.
+// Probe executes the liveness probe: it returns 1 if the runner whose termination message is at path does not respond,
+// and then writes the cause there, for the operator. If it cannot open the file, it returns 0, because the runner could
+// not open it either.
 func Probe(path string, now time.Time) int {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
 	if err != nil {

@@ -20,15 +20,14 @@ import (
 )
 
 const (
-	// lockFor is how long a runner waits for the one before it to be gone. A pod
-	// that was deleted by force is no more for the cluster, while its runner has its
-	// grace to end in.
+	// lockFor is how long a runner waits until the runner of an earlier attempt has ended. If a pod was deleted by
+	// force, its runner may still use its grace period although the pod no longer exists in the cluster.
 	lockFor  = 2 * time.Minute
 	lockPoll = 250 * time.Millisecond
 )
 
-// takeOver opens the journal, before anything else that an earlier runner may
-// still use. Only in a pod is that runner about to end.
+// takeOver opens the journal, before any other file that the runner of an earlier attempt may still use. In a pod it
+// waits for that runner to end; elsewhere another process may hold the journal for long, so it returns an error.
 func (a *attempt) takeOver(ctx context.Context) error {
 	ctx, cancel := untilInterrupted(ctx, &a.latest)
 	defer cancel()
@@ -85,8 +84,7 @@ func (e Environment) pid() int {
 	return os.Getpid()
 }
 
-// journalEnd gives a refusal of the journal its reason, and says what to do where the attempt
-// is made.
+// journalEnd turns an error of opening the journal into the end of the attempt, with advice that depends on the place.
 func (e Environment) journalEnd(err error) error {
 	var (
 		locked     *journal.LockedError

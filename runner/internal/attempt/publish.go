@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// publishFor is how long publishing is tried, publishPause how long between.
+	// publishFor is how long the runner tries to publish, publishPause the delay between two tries.
 	publishFor   = 10 * time.Minute
 	publishPause = 5 * time.Second
 	// maxBody bounds how much of the agent's last text a commit message has.
@@ -152,7 +152,8 @@ func commitMessage(run task.Run, text string) string {
 	return subject + "\n\n" + task.Cut(text, maxBody) + "\n"
 }
 
-// errPublish keeps a failure to publish apart from one of the work.
+// errPublish returns a failure to publish with the reason PublishFailed, which distinguishes it from a failure of the
+// work.
 func errPublish(err error) *task.EndError {
 	message := err.Error()
 	if refused, is := errors.AsType[*workspace.RefusedError](err); is {

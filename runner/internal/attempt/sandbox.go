@@ -11,7 +11,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// sandboxClients are the connections to the containers beside the runner's.
+// sandboxClients are the connections to the other containers of the pod.
 type sandboxClients struct {
 	mu   sync.Mutex
 	open []*sandbox.Client
@@ -30,11 +30,11 @@ func (s *sandboxClients) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.open {
-		_ = c.Close() // it is over either way
+		_ = c.Close() // the attempt has ended
 	}
 }
 
-// ofRun is the sandbox of the Run; nil: there is none. With it goes the way out for its commands.
+// ofRun returns the sandbox of the Run; nil: there is none. It also starts the egress proxy for its commands.
 func (s *sandboxClients) ofRun(ctx context.Context, env Environment, want *task.Sandbox, refused func(host, port, reason string)) sandbox.Sandbox {
 	if want == nil || env.Sandbox == "" {
 		return nil

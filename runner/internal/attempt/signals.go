@@ -17,8 +17,7 @@ const (
 	// its end, which leaves time to report the progress.
 	grace   = 30 * time.Second
 	reserve = 12 * time.Second
-	// pollSignals is how often the signals are looked at. The kubelet takes
-	// longer to bring them.
+	// pollSignals is the interval at which the file of the signals is checked. The kubelet takes longer to update it.
 	pollSignals = time.Second
 )
 
@@ -45,7 +44,7 @@ func interruption(ctx context.Context, latest *signals.Latest) (cut context.Cont
 	return cut, func() { signal.Stop(caught); cancel(nil) }
 }
 
-// untilInterrupted is a context that also ends when the pod is shut down.
+// untilInterrupted returns a context that also ends when the pod is shut down.
 func untilInterrupted(ctx context.Context, from signals.Source) (context.Context, context.CancelFunc) {
 	return signals.Context(ctx, from, signals.Interrupted, signals.ErrInterrupted)
 }

@@ -179,9 +179,8 @@ func (r *refusals) announce(host string, port int, reason string) {
 	r.emit(text, events.HostRefused{Host: host, Port: port, Reason: reason, ID: r.step, Step: step.SeqOf(r.step)})
 }
 
-// printableProgress is what a runner reports without control characters: models, servers and file
-// names choose most of its text, and programs such as kubectl -o jsonpath print it to terminals as
-// it is.
+// printableProgress returns a report without control characters: most of its text comes from models, servers and names
+// of files, and programs such as kubectl -o jsonpath print it to terminals unchanged.
 func printableProgress(p task.Progress) task.Progress {
 	p.Model = redact.Printable(p.Model)
 	if w := p.ModelWait; w != nil {
@@ -218,7 +217,7 @@ func printableProgress(p task.Progress) task.Progress {
 	return p
 }
 
-// printableResult is a result without control characters.
+// printableResult returns a result without control characters.
 func printableResult(r task.Result) task.Result {
 	r.Message, r.Warning, r.Text = redact.Printable(r.Message), redact.Printable(r.Warning), redact.Printable(r.Text)
 	r.Output = printableJSON(r.Output, task.MaxOutput)
@@ -234,13 +233,13 @@ func printableResult(r task.Result) task.Result {
 	return r
 }
 
-// printableLine is a name with a question mark in place of line ends and tabs.
+// printableLine returns a name with a question mark in place of line ends and tabs.
 func printableLine(name string) string {
 	return strings.NewReplacer("\n", "?", "\t", "?").Replace(redact.Printable(name))
 }
 
-// printableJSON is JSON, or a part of it, with the same value, in which characters that
-// [redact.Printable] would drop are escaped. They are dropped if the text is then longer than most.
+// printableJSON returns JSON, or a part of it, with characters escaped that [redact.Printable] would drop, so that the
+// value stays the same. If the text would then have more than most bytes, it drops them.
 func printableJSON(text string, most int) string {
 	if redact.Printable(text) == text {
 		return text
