@@ -284,8 +284,8 @@ const (
 	maxBackoff   = 5 * time.Minute
 )
 
-// retryDelay is how long after an attempt the next may begin. The delay of attempts that only waited grows with the
-// time they have waited already.
+// retryDelay returns how long after an attempt the next may begin. The delay of attempts that only waited grows with
+// the time they have waited already.
 func retryDelay(s state, c budget) time.Duration {
 	if c == budgetNone {
 		return max(firstBackoff, min(endedAt(s).Sub(s.pendingSince()), maxRefusedWait))

@@ -21,7 +21,7 @@ type limits struct {
 	deadline time.Duration
 }
 
-// duration is the longest time that runners may be alive.
+// duration returns the longest time that runners may be alive.
 func (l limits) duration() time.Duration {
 	return time.Duration(l.task.DurationSeconds) * time.Second
 }
@@ -119,7 +119,7 @@ func startedAt(s state) time.Time {
 	return time.Time{}
 }
 
-// remainingDuration is how much of limits.duration earlier attempts left.
+// remainingDuration returns how much of limits.duration earlier attempts left.
 func remainingDuration(s state) time.Duration {
 	return max(s.limits().duration()-time.Duration(earlierSeconds(s))*time.Second, time.Second)
 }

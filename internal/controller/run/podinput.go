@@ -16,8 +16,8 @@ const backstop = 10 * time.Minute
 // several outages.
 const outageAllowance = 7 * 24 * time.Hour
 
-// waitAllowance is how much longer than limits.duration a pod may run because it waits: for users, for child Runs, for
-// a model, or while it is paused without a volume.
+// waitAllowance returns how much longer than limits.duration a pod may run because it waits: for users, for child Runs,
+// for a model, or while it is paused without a volume.
 func waitAllowance(l task.Limits) time.Duration {
 	wait := time.Duration(l.WaitSeconds) * time.Second
 	if outage := snapshot.ModelOutage(l); outage > 0 {

@@ -63,7 +63,7 @@ func admissionRemedy(s state, text string) string {
 		v1alpha1.RunnerServiceAccount + " SecurityContextConstraints that allow the pod"
 }
 
-// retriedCreate waits, limits.pending at most, and tries again less and less often.
+// retriedCreate returns a plan that tries again with growing delays, for limits.pending at most.
 func retriedCreate(s state, reason, message string) plan {
 	p := waitingBounded(s, reason, task.Cut(message, task.MaxMessage))
 	if p.settles() {

@@ -326,7 +326,7 @@ func inputInvalid(s state) (plan, bool) {
 	}
 }
 
-// protocolVersion is the version of the protocol that the runner of the current attempt uses, in its report or its
+// protocolVersion returns the version of the protocol that the runner of the current attempt uses, in its report or its
 // termination message; 0: not known.
 func (s state) protocolVersion() int {
 	version := 0

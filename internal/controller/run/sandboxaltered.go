@@ -36,7 +36,7 @@ func recordPod(s state, p plan, pod *corev1.Pod) plan {
 	return p
 }
 
-// allowedInjections are the injections that the Agent allows.
+// allowedInjections returns the injections that the Agent allows.
 func allowedInjections(s state) []string {
 	if sandbox := s.revision.Agent.Sandbox; sandbox != nil {
 		return sandbox.AllowInjected

@@ -99,7 +99,7 @@ func pendingDecisions(s state, told task.Signals) []task.Decision {
 		switch {
 		case v.Deliver:
 		case was >= 0 && v.Applied == metav1.ConditionUnknown:
-			v.Request = before[was].Request // it has been told, and has yet to hear it
+			v.Request = before[was].Request // the signal was sent, and the runner has not acted on it yet
 		default:
 			continue
 		}

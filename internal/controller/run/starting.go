@@ -31,7 +31,7 @@ const silentGrace = time.Minute
 func starting(s state) (plan, bool) {
 	switch {
 	case s.progress() != nil:
-		return plan{}, false // it works, whatever the kubelet has got round to saying
+		return plan{}, false // it works, even if the kubelet has not reported it yet
 	case runnerRuns(s.pod()):
 		return runnerStarting(s), true
 	}
@@ -268,7 +268,7 @@ func scheduled(pod *corev1.Pod) bool {
 	})
 }
 
-// scheduledAt is when a pod got its node: before that no image was asked for.
+// scheduledAt returns when a pod was scheduled. Before that no image was pulled.
 func scheduledAt(pod *corev1.Pod) time.Time {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {

@@ -112,7 +112,7 @@ func (s state) limits() limits {
 	return effective(limitsOf(s.revision), s.run.Spec.Limits)
 }
 
-// attempt is the number of the current attempt, 0 before the first.
+// attempt returns the number of the current attempt, 0 before the first.
 func (s state) attempt() int32 {
 	if s.run.Status.Attempt == nil {
 		return 0

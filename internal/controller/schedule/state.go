@@ -33,7 +33,7 @@ func (s state) deadline() time.Duration {
 	return d
 }
 
-// offset is the delay of each time by spec.jitter: always the same for one Schedule, and
+// offset returns the delay of each time by spec.jitter: always the same for one Schedule, and
 // different between Schedules.
 func (s state) offset() time.Duration {
 	if s.schedule.Spec.Jitter == nil {

@@ -155,7 +155,7 @@ func causeText(err error) string {
 	return apierr.Text(err)
 }
 
-// waitingRefusal is the refusal of a request that is sent again until it succeeds.
+// waitingRefusal returns the refusal of a request that is sent again until it succeeds.
 func waitingRefusal(err error) refusal {
 	return refusal{graph.ReasonQueued, task.Cut(apierr.Describe(err), runstatus.MaxCause), v1alpha1.ReasonPending}
 }

@@ -29,7 +29,7 @@ type state struct {
 	// that does not exist or has other content.
 	decisions       []v1alpha1.Decision
 	missingDecision string
-	// volumes are the volumes that children share. busy are the volumes that a pod still uses.
+	// volumes are the volumes that children share. volumesInUse has the names of the volumes that a pod still uses.
 	volumes      []corev1.PersistentVolumeClaim
 	volumesInUse map[string]bool
 	// defaultTTL is the TTL of Runs without one; 0: they are kept.

@@ -23,7 +23,7 @@ const (
 	Resources // how many there are
 )
 
-// Reason is the reason of a Run that ends because its limit on a resource is used up.
+// Reason returns the reason of a Run that ends because its limit on a resource is used up.
 func (r Resource) Reason() string {
 	return [Resources]string{
 		Steps:    v1alpha1.ReasonStepLimit,
@@ -33,7 +33,7 @@ func (r Resource) Reason() string {
 	}[r]
 }
 
-// Field is the field of the limit.
+// Field returns the field of the limit.
 func (r Resource) Field() string {
 	return [Resources]string{Steps: "limits.steps", Tokens: "limits.tokens", Cost: "limits.cost", Duration: "limits.duration"}[r]
 }

@@ -123,7 +123,7 @@ func mayRepeatRequests(run *v1alpha1.Run) bool {
 	return durable(run) && run.Status.Attempt.Number > 1 && !released(run)
 }
 
-// Size is how much of task.MaxAsked a request takes.
+// Size returns how much of task.MaxAsked a request takes.
 func Size(p v1alpha1.PendingRequest) int {
 	asked := task.Pending{Question: p.Question, Args: p.Args, Schema: p.Schema, DisplayDigest: p.DisplayDigest, Approvers: (*task.Approvers)(p.Approvers)}
 	return asked.Size()

@@ -71,7 +71,7 @@ func AsksMore(before, after string) bool {
 	return was[:questionEnd(was)] != is[:questionEnd(is)] || countMore(is) > countMore(was)
 }
 
-// questionEnd is where the quoted question of a message ends.
+// questionEnd returns where the quoted question of a message ends.
 func questionEnd(message string) int {
 	if end := strings.Index(message, "”"); end >= 0 {
 		return end

@@ -64,7 +64,7 @@ type Policies struct {
 	// writing while a policy is deleted.
 	held  sync.RWMutex
 	known atomic.Pointer[knownAddresses]
-	// confirmed is when policies were last read from the API server: times by their keys.
+	// confirmed has the times at which policies were last read from the API server, by their keys.
 	confirmed sync.Map
 }
 

@@ -27,7 +27,7 @@ type Revisions struct {
 	Stored []corev1.ConfigMap
 	// Unused has, by the name of the ConfigMap, the revisions that neither a Run nor a Workflow needs.
 	Unused map[string]bool
-	// Mounted has those of them that a pod mounts which has not ended.
+	// Mounted has the unused revisions that a pod which has not ended mounts.
 	Mounted map[string]bool
 }
 

@@ -85,7 +85,7 @@ func signed(pod *corev1.Pod) map[string]string {
 	return out
 }
 
-// reducedMeta is metadata of a pod with the labels and owners that are read.
+// reducedMeta returns metadata of a pod with the labels and owners that are read.
 func reducedMeta(m *metav1.ObjectMeta) metav1.ObjectMeta {
 	kept := identity(m)
 	kept.Labels = chosen(m.Labels, v1alpha1.LabelRun, v1alpha1.LabelAttempt, v1alpha1.LabelVolumeClaim, v1alpha1.LabelEgress)
@@ -93,7 +93,7 @@ func reducedMeta(m *metav1.ObjectMeta) metav1.ObjectMeta {
 	return kept
 }
 
-// reducedStatuses are how containers are.
+// reducedStatuses returns the states of containers, with the exit code and message of ended ones.
 func reducedStatuses(all []corev1.ContainerStatus) []corev1.ContainerStatus {
 	var out []corev1.ContainerStatus
 	for _, container := range all {

@@ -31,7 +31,7 @@ func New(c client.Reader) *Queue { return &Queue{client: c} }
 // Agent.
 const UnfinishedByAgent = "unfinished-by-agent"
 
-// IndexUnfinishedByAgent is that index.
+// IndexUnfinishedByAgent returns the values of a Run in the index UnfinishedByAgent.
 func IndexUnfinishedByAgent(o client.Object) []string {
 	run, is := o.(*v1alpha1.Run)
 	if !is || run.Spec.Agent == "" || run.Status.CompletionTime != nil {

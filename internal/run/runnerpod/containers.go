@@ -74,7 +74,7 @@ func (b builder) container(name, image string) corev1.Container {
 	}
 }
 
-// deckhandContainer is a container of an image of ours.
+// deckhandContainer returns a container of an image of ours.
 func (b builder) deckhandContainer(name string) corev1.Container {
 	c := b.container(name, b.Image.Name)
 	c.ImagePullPolicy = b.Image.PullPolicy
@@ -82,8 +82,8 @@ func (b builder) deckhandContainer(name string) corev1.Container {
 	return c
 }
 
-// containerSecurity is the restricted Pod Security standard, and a read-only
-// root: for every container of a runner pod.
+// containerSecurity returns the security settings of every container of a runner pod: the restricted Pod Security
+// standard, and a read-only root.
 func containerSecurity() *corev1.SecurityContext {
 	yes, no := true, false
 	return &corev1.SecurityContext{
@@ -155,7 +155,7 @@ func fromField(name, path string) corev1.EnvVar {
 	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path}}}
 }
 
-// runner is the container that does the work.
+// runner returns the container of the runner.
 func (b builder) runner() corev1.Container {
 	c := b.deckhandContainer(RunnerContainer)
 	c.SecurityContext.RunAsNonRoot, c.SecurityContext.SeccompProfile = nil, nil // the pod has them
@@ -276,7 +276,7 @@ func sidecar() *corev1.ContainerRestartPolicy {
 	return &always
 }
 
-// programMounts are the directories that the runner shares with the sandbox and with
+// programMounts returns the directories that the runner shares with the sandbox and with
 // each server, each where all of them see it.
 func (b builder) programMounts() []corev1.VolumeMount {
 	var out []corev1.VolumeMount
@@ -289,7 +289,8 @@ func (b builder) programMounts() []corev1.VolumeMount {
 	return out
 }
 
-// labels are the pod's: the Run's, the Agent's over them, ours over both.
+// labels returns the labels of the pod: those of the Run, overridden by those of the Agent and by the labels that
+// Deckhand reads.
 func (b builder) labels() map[string]string {
 	labels := map[string]string{}
 	for _, said := range []map[string]string{b.Run.Labels, b.template.Labels} {
@@ -303,7 +304,7 @@ func (b builder) labels() map[string]string {
 	return labels
 }
 
-// secretMount is where a container finds a Secret.
+// secretMount returns the mount of a Secret.
 func secretMount(name string) corev1.VolumeMount {
 	return corev1.VolumeMount{Name: secretVolumeName(name), MountPath: task.SecretsDir + "/" + name}
 }
@@ -314,7 +315,7 @@ type server struct {
 	stored.Server
 }
 
-// serverContainersOf are the servers of an Agent that have a container of their own, by the
+// serverContainersOf returns the servers of an Agent that have a container of their own, by the
 // names of their Toolsets.
 func serverContainersOf(a stored.Agent) []server {
 	var out []server
@@ -325,17 +326,18 @@ func serverContainersOf(a stored.Agent) []server {
 	return out
 }
 
-// container is the name of the server's container, and of the volume that it
+// container returns the name of the server's container, and of the volume that it
 // shares with the runner. Names of containers have no dots.
 func (s server) container() string { return ServerPrefix + dotless(s.toolset) }
 
 // tmp returns the name of the volume for its temporary files.
 func (s server) tmp() string { return "tmp-" + dotless(s.toolset) }
 
-// dir is where the runner finds it.
+// dir returns the directory that the server shares with the runner.
 func (s server) dir() string { return task.ServersDir + "/" + s.toolset }
 
-// workingDir returns where its program starts: it may write only to its temporary files.
+// workingDir returns the working directory of the server's program: the workspace if it is mounted, otherwise its
+// temporary files.
 func (s server) workingDir() string {
 	if s.MountsWorkspace {
 		return task.Workspace

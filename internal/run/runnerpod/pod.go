@@ -77,7 +77,7 @@ func New(in Input) *corev1.Pod {
 // manifest: on a pod they would make GitOps tools adopt or prune it.
 var foreign = []string{"app.kubernetes.io/", "argocd.argoproj.io/", "helm.sh/", "deckhand.dev/"}
 
-// ownLabels are the labels that Deckhand reads.
+// ownLabels returns the labels that Deckhand reads.
 func (b builder) ownLabels() map[string]string {
 	labels := map[string]string{
 		"app.kubernetes.io/name":       "deckhand-runner",
@@ -111,7 +111,7 @@ func IsForeignLabel(key string) bool {
 	return strings.HasSuffix(domain, ".toolkit.fluxcd.io") || runstatus.IsRestoreMark(key)
 }
 
-// annotations are hints for tools that inject into the pod or evict it, which the Agent may override, and the
+// annotations returns hints for tools that inject into the pod or evict it, which the Agent may override, and the
 // annotations that the operator and the runner read.
 func (b builder) annotations() map[string]string {
 	out := map[string]string{"sidecar.istio.io/inject": "false"}
@@ -127,7 +127,7 @@ func (b builder) annotations() map[string]string {
 	return out
 }
 
-// ownAnnotations are annotations that Deckhand reads, or that keep credentials out of containers.
+// ownAnnotations returns the annotations that Deckhand reads, or that keep credentials out of containers.
 func (b builder) ownAnnotations() map[string]string {
 	names := b.containerNames()
 	out := map[string]string{
@@ -277,8 +277,8 @@ func EgressClass(in Input) egress.Class {
 	return egress.Of(in.Revision.Snapshot, in.Run.Namespace, urls...)
 }
 
-// Defaults is where an installation's pods get their images and how they reach the
-// outside. An Agent's podTemplate goes over it.
+// Defaults are the settings of an installation for images and network access of pods. The podTemplate of an Agent
+// overrides them.
 type Defaults struct {
 	// User selects who chooses the user and the groups of pods; empty: Deckhand.
 	User PodUser

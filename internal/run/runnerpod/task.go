@@ -83,7 +83,7 @@ func BelongsTo(pod *corev1.Pod, run *v1alpha1.Run) bool {
 	return metav1.IsControlledBy(pod, run)
 }
 
-// AttemptOf is the number of the attempt that a pod was created for; 0: unknown.
+// AttemptOf returns the number of the attempt that a pod was created for; 0: unknown.
 func AttemptOf(pod *corev1.Pod) int {
 	if n := TaskIn(pod).Attempt; n > 0 {
 		return n
@@ -132,7 +132,7 @@ func RunnerStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 	return nil
 }
 
-// Terminated is how the runner ended; nil: it has not.
+// Terminated returns how the runner ended; nil: it has not.
 func Terminated(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 	if s := RunnerStatus(pod); s != nil {
 		return s.State.Terminated

@@ -158,8 +158,8 @@ func RevisionVolume(name string) corev1.Volume {
 	}}}}
 }
 
-// taskVolume is one projected volume, never a subPath: those do not follow a
-// changed annotation, and signals are one.
+// taskVolume returns one projected volume. It is not mounted with subPath, because such mounts do not show a changed
+// annotation, and signals are an annotation.
 func taskVolume(v *snapshot.Revision) corev1.Volume {
 	annotation := func(name, file string) corev1.DownwardAPIVolumeFile {
 		return corev1.DownwardAPIVolumeFile{
@@ -258,7 +258,7 @@ func (b builder) accessModes() []corev1.PersistentVolumeAccessMode {
 // was fetched.
 const originFolder = "origin"
 
-// stateFolder is the folder of a volume with the journal of one Run.
+// stateFolder returns the folder of a volume with the journal of one Run.
 func stateFolder(uid types.UID) string { return "runs/" + string(uid) + "/state" }
 
 // VolumeClaimPrefix is the prefix of the names of claims. An admission policy lets only the operator create claims with
@@ -394,7 +394,7 @@ func OwnsVolume(run *v1alpha1.Run, claim *corev1.PersistentVolumeClaim) bool {
 	return is != nil && is.UID == VolumeOwner(run).UID
 }
 
-// Retention is how long something stays after its Run has finished.
+// Retention returns how long an object is kept after its Run has finished.
 func Retention(o client.Object, standard time.Duration) time.Duration {
 	d, err := time.ParseDuration(o.GetAnnotations()[v1alpha1.AnnotationRetention])
 	if err != nil {

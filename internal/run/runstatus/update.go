@@ -84,7 +84,7 @@ func beganToWait(before, after v1alpha1.RunStatus) string {
 	return is.Reason
 }
 
-// A Transition is a change of a Run that is an Event.
+// A Transition is a change of a Run that is reported as an Event.
 type Transition struct {
 	Kind, Reason, Action, Note string
 }
