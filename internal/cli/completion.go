@@ -18,30 +18,30 @@ const completionTimeout = 5 * time.Second
 // A nameCompletion lets shells complete names of Runs, Agents, Workflows, requests and namespaces.
 type nameCompletion struct{ *Factory }
 
-func (f nameCompletion) addTo(root *cobra.Command) {
+func (n nameCompletion) addTo(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		switch c.Name() {
 		case "why":
-			c.ValidArgsFunction = f.with(first(explainedNames))
+			c.ValidArgsFunction = n.with(first(explainedNames))
 		case "logs", "tree", "result", "message", "pending":
-			c.ValidArgsFunction = f.with(first(runNames))
+			c.ValidArgsFunction = n.with(first(runNames))
 		case "pause", "resume", "stop":
-			c.ValidArgsFunction = f.with(runNames)
+			c.ValidArgsFunction = n.with(runNames)
 		case "approve", "deny", "answer", "grant":
-			c.ValidArgsFunction = f.with(f.requests)
+			c.ValidArgsFunction = n.with(n.requests)
 		case "cp":
-			c.ValidArgsFunction = f.cp
+			c.ValidArgsFunction = n.cp
 		case "hosts":
-			c.ValidArgsFunction = f.with(first(agentNames))
+			c.ValidArgsFunction = n.with(first(agentNames))
 		case "run":
-			c.ValidArgsFunction = f.with(first(targetNames))
-			_ = c.RegisterFlagCompletionFunc("from", f.with(sourceNames)) // it fails for unknown flags
+			c.ValidArgsFunction = n.with(first(targetNames))
+			_ = c.RegisterFlagCompletionFunc("from", n.with(sourceNames)) // it fails for unknown flags
 		case "list":
-			_ = c.RegisterFlagCompletionFunc("agent", f.with(targetNames))
+			_ = c.RegisterFlagCompletionFunc("agent", n.with(targetNames))
 			_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(states(), cobra.ShellCompDirectiveNoFileComp))
 		}
 	}
-	_ = root.RegisterFlagCompletionFunc("namespace", f.with(namespaceNames)) // it fails for unknown flags
+	_ = root.RegisterFlagCompletionFunc("namespace", n.with(namespaceNames)) // it fails for unknown flags
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {
@@ -69,15 +69,15 @@ func unknownShell(c *cobra.Command, args []string) error {
 // A completer returns the possible next arguments; none if they cannot be known.
 type completer func(ctx context.Context, c client.Client, namespace string, args []string) []string
 
-func (f nameCompletion) with(names completer) cobra.CompletionFunc {
+func (n nameCompletion) with(names completer) cobra.CompletionFunc {
 	return func(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(command.Context(), completionTimeout)
 		defer cancel()
-		c, err := f.Client()
+		c, err := n.Client()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		namespace, err := f.Namespace()
+		namespace, err := n.Namespace()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -135,11 +135,11 @@ func explainedNames(ctx context.Context, c client.Client, namespace string, _ []
 }
 
 // requests completes a Run, and then one of its requests.
-func (f nameCompletion) requests(ctx context.Context, c client.Client, namespace string, args []string) []string {
+func (n nameCompletion) requests(ctx context.Context, c client.Client, namespace string, args []string) []string {
 	if len(args) == 0 {
 		return runNames(ctx, c, namespace, args)
 	}
-	run, err := f.findRun(ctx, c, args[0])
+	run, err := n.findRun(ctx, c, args[0])
 	if err != nil || len(args) > 1 {
 		return nil
 	}
@@ -151,11 +151,11 @@ func (f nameCompletion) requests(ctx context.Context, c client.Client, namespace
 }
 
 // cp completes RUN: and then a local path.
-func (f nameCompletion) cp(command *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+func (n nameCompletion) cp(command *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
-	runs, directive := f.with(runNames)(command, args, begun)
+	runs, directive := n.with(runNames)(command, args, begun)
 	for i := range runs {
 		runs[i] += ":"
 	}

@@ -51,8 +51,8 @@ func newCp(f *Factory) *cobra.Command {
 type copier struct{ *Factory }
 
 // refuseToSend returns the error of a command that copies into a Run.
-func (f copier) refuseToSend(target string) error {
-	namespace, err := f.Namespace()
+func (c copier) refuseToSend(target string) error {
+	namespace, err := c.Namespace()
 	if err != nil {
 		return err
 	}
@@ -63,31 +63,31 @@ func (f copier) refuseToSend(target string) error {
 
 // cp copies files. A pod that works sends them itself; for a finished Run a pod is created that
 // reads the volume, or without a volume the log is read.
-func (f copier) cp(ctx context.Context, source, local string, o cpOptions) error {
+func (c copier) cp(ctx context.Context, source, local string, o cpOptions) error {
 	name, from, err := splitSource(source)
 	if err != nil {
 		return err
 	}
-	c, err := f.Client()
+	api, err := c.Client()
 	if err != nil {
 		return err
 	}
-	run, err := f.findRun(ctx, c, name)
+	run, err := c.findRun(ctx, api, name)
 	if err != nil {
 		return err
 	}
 	if run.Spec.Workflow != "" {
 		return fmt.Errorf("run %s runs Workflow %s, so it has no files. Name one of its child Runs: kubectl deckhand list --children -l %s=%s -n %s", run.Name, run.Spec.Workflow, v1alpha1.LabelWorkflowRun, run.Name, run.Namespace)
 	}
-	out := f.Out
+	out := c.Out
 	if terminal.IsTerminal(out) { // a model may have written the file
 		out = &terminal.SafeWriter{Out: out}
 	}
-	e := &extractor{out: out, local: local, name: path.Base(from), force: o.force, progress: f.progress()}
+	e := &extractor{out: out, local: local, name: path.Base(from), force: o.force, progress: c.progress()}
 	if isFinished(run) && (run.Status.Attempt == nil || run.Status.Attempt.VolumeClaim == "") {
-		return f.copyFromLog(ctx, c, run, from, e)
+		return c.copyFromLog(ctx, api, run, from, e)
 	}
-	pods := filesPods{Factory: f.Factory, client: c, run: run, o: o.pod, folder: runnerpod.WorkspaceFolder}
+	pods := filesPods{Factory: c.Factory, client: api, run: run, o: o.pod, folder: runnerpod.WorkspaceFolder}
 	at, release, err := pods.find(ctx)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (f copier) cp(ctx context.Context, source, local string, o cpOptions) error
 	defer release()
 	err = pods.receive(ctx, at, from, e.extract)
 	if err == nil || e.copied.files > 0 {
-		f.reportCopied(e)
+		c.reportCopied(e)
 	}
 	return err
 }
@@ -133,34 +133,34 @@ func notSent(run *v1alpha1.Run, said string) error {
 }
 
 // reportCopied prints which files were copied, and which were not.
-func (f copier) reportCopied(e *extractor) {
-	f.reportLeftOut(e.links, "symbolic links", "it is a symbolic link")
-	f.reportLeftOut(e.controls, "names with control or invisible characters", "its name has control or invisible characters")
+func (c copier) reportCopied(e *extractor) {
+	c.reportLeftOut(e.links, "symbolic links", "it is a symbolic link")
+	c.reportLeftOut(e.controls, "names with control or invisible characters", "its name has control or invisible characters")
 	if e.local != "-" {
-		fmt.Fprintf(f.Err, "Copied %s to %s\n", e.copied, untrusted.Line(e.local, 400))
+		fmt.Fprintf(c.Err, "Copied %s to %s\n", e.copied, untrusted.Line(e.local, 400))
 	}
 }
 
-func (f copier) reportLeftOut(names []string, kind, because string) {
+func (c copier) reportLeftOut(names []string, kind, because string) {
 	const most = 10
 	for _, name := range names[:min(len(names), most)] {
-		fmt.Fprintf(f.Err, "Not copied, because %s: %s\n", because, untrusted.Line(name, 400))
+		fmt.Fprintf(c.Err, "Not copied, because %s: %s\n", because, untrusted.Line(name, 400))
 	}
 	if more := len(names) - most; more > 0 {
-		fmt.Fprintf(f.Err, "%d more %s were not copied\n", more, kind)
+		fmt.Fprintf(c.Err, "%d more %s were not copied\n", more, kind)
 	}
 }
 
 // progress returns a function that shows on a terminal how much was copied, a few times a second.
-func (f copier) progress() func(copied) {
-	if !terminal.IsTerminal(f.Err) {
+func (c copier) progress() func(copied) {
+	if !terminal.IsTerminal(c.Err) {
 		return func(copied) {}
 	}
 	var last time.Time
-	return func(c copied) {
-		if now := f.Now(); now.Sub(last) > 200*time.Millisecond {
+	return func(done copied) {
+		if now := c.Now(); now.Sub(last) > 200*time.Millisecond {
 			last = now
-			fmt.Fprintf(f.Err, "\r%s\x1b[K\r", c)
+			fmt.Fprintf(c.Err, "\r%s\x1b[K\r", done)
 		}
 	}
 }

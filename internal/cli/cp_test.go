@@ -70,30 +70,30 @@ func newCopy(t *testing.T, objects ...client.Object) *fakeExec {
 	return x
 }
 
-func (x *fakeExec) execute(_ context.Context, in container, command []string, stdout, stderr io.Writer) error {
-	x.commands = append(x.commands, in.pod.Name+" "+in.name+" "+strings.Join(command, " "))
-	_, _ = io.WriteString(stderr, x.says)
-	if x.fails != nil {
-		return x.fails
+func (f *fakeExec) execute(_ context.Context, in container, command []string, stdout, stderr io.Writer) error {
+	f.commands = append(f.commands, in.pod.Name+" "+in.name+" "+strings.Join(command, " "))
+	_, _ = io.WriteString(stderr, f.says)
+	if f.fails != nil {
+		return f.fails
 	}
-	_, err := stdout.Write(x.archive)
+	_, err := stdout.Write(f.archive)
 	return err
 }
 
 // start lets pods start that were created for files.
-func (x *fakeExec) start(ctx context.Context) error {
-	pods := x.filesPods(ctx)
+func (f *fakeExec) start(ctx context.Context) error {
+	pods := f.filesPods(ctx)
 	if len(pods) != 1 {
 		return fmt.Errorf("%d pods were created", len(pods))
 	}
-	x.pod = pods[0].DeepCopy()
+	f.pod = pods[0].DeepCopy()
 	pods[0].Status.ContainerStatuses = []corev1.ContainerStatus{{Name: runnerpod.FilesContainer, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
-	return x.s.client.Status().Update(ctx, &pods[0])
+	return f.s.client.Status().Update(ctx, &pods[0])
 }
 
-func (x *fakeExec) filesPods(ctx context.Context) []corev1.Pod {
+func (f *fakeExec) filesPods(ctx context.Context) []corev1.Pod {
 	var pods corev1.PodList
-	_ = x.s.client.List(ctx, &pods, client.MatchingLabels{"app.kubernetes.io/name": "deckhand-files"})
+	_ = f.s.client.List(ctx, &pods, client.MatchingLabels{"app.kubernetes.io/name": "deckhand-files"})
 	return pods.Items
 }
 
@@ -248,9 +248,9 @@ func TestCpRemovesItsPodAfterErrors(t *testing.T) {
 }
 
 // tick lets a minute pass with each look at the time.
-func (x *fakeExec) tick() {
+func (f *fakeExec) tick() {
 	now := gen.Noon
-	x.s.Now = func() time.Time { now = now.Add(time.Minute); return now }
+	f.s.Now = func() time.Time { now = now.Add(time.Minute); return now }
 }
 
 func TestCpRefusesSourcesWithoutAMeaning(t *testing.T) {

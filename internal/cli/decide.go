@@ -44,35 +44,35 @@ type decider struct{ *Factory }
 
 // decide shows the request, asks the user, and creates the Decision. The digest comes from the shown request, which is
 // not read again.
-func (f decider) decide(ctx context.Context, d decision) error {
-	if d.yes && d.request == "" {
-		namespace, err := f.Namespace()
+func (d decider) decide(ctx context.Context, want decision) error {
+	if want.yes && want.request == "" {
+		namespace, err := d.Namespace()
 		if err != nil {
 			return err
 		}
-		return exit.Usagef("--yes needs the id of the request, because you have not seen it: list the ids with %s", requests.CommandAbout("pending", client.ObjectKey{Namespace: namespace, Name: d.run}))
+		return exit.Usagef("--yes needs the id of the request, because you have not seen it: list the ids with %s", requests.CommandAbout("pending", client.ObjectKey{Namespace: namespace, Name: want.run}))
 	}
-	c, err := f.Client()
+	c, err := d.Client()
 	if err != nil {
 		return err
 	}
-	run, err := f.findRun(ctx, c, d.run)
+	run, err := d.findRun(ctx, c, want.run)
 	if err != nil {
 		return err
 	}
-	d = d.named(run)
-	request, err := chooseRequest(run, d)
+	want = want.named(run)
+	request, err := chooseRequest(run, want)
 	if err != nil {
 		return err
 	}
-	if err := f.takeValue(&d, request); err != nil {
+	if err := d.takeValue(&want, request); err != nil {
 		return err
 	}
-	if err := fill(ctx, c, request, &d.spec); err != nil {
+	if err := fill(ctx, c, request, &want.spec); err != nil {
 		return err
 	}
-	d.spec.Run = run.Name
-	return f.decideRequest(ctx, c, decidedRequest{run, request, d})
+	want.spec.Run = run.Name
+	return d.decideRequest(ctx, c, decidedRequest{run, request, want})
 }
 
 // A decidedRequest is a request of a Run with the intended Decision on it.
@@ -83,34 +83,34 @@ type decidedRequest struct {
 }
 
 // decideRequest shows the request, asks the user, and creates the Decision.
-func (f decider) decideRequest(ctx context.Context, c client.Client, d decidedRequest) error {
-	run, request := d.run, d.request
+func (d decider) decideRequest(ctx context.Context, c client.Client, want decidedRequest) error {
+	run, request := want.run, want.request
 	shown := request
-	if d.asks {
+	if want.asks {
 		shown = withoutForm(request)
 	}
-	if unread := podReaderOf(f.Factory, c).showWhole(ctx, f.Factory, run, shown); !d.mayBeMade(unread) {
+	if unread := podReaderOf(d.Factory, c).showWhole(ctx, d.Factory, run, shown); !want.mayBeMade(unread) {
 		return notShownWhole(run, request, unread)
 	}
 	check := func() error { return checkOpen(ctx, c, run, request) }
-	lines := f.NewLineReader()
-	if d.asks {
+	lines := d.NewLineReader()
+	if want.asks {
 		read := func(question string) (string, error) { return lines.Read(ctx, question, check) }
-		value, err := readValue(f.Err, read, request, d.spec)
+		value, err := readValue(d.Err, read, request, want.spec)
 		if err != nil || value == "" {
-			return f.undecided(run, err)
+			return d.undecided(run, err)
 		}
-		d.spec.Value = value
+		want.spec.Value = value
 	}
-	d.yes = d.yes || d.asks && d.spec.Type == v1alpha1.DecisionAnswer // who typed the answer agrees
-	if agreed, err := f.agree(ctx, d, check); err != nil || !agreed {
+	want.yes = want.yes || want.asks && want.spec.Type == v1alpha1.DecisionAnswer // who typed the answer agrees
+	if agreed, err := d.agree(ctx, want, check); err != nil || !agreed {
 		return err
 	}
-	made, err := f.createDecision(ctx, c, run.Namespace, d.spec)
+	made, err := d.createDecision(ctx, c, run.Namespace, want.spec)
 	if err != nil {
 		return err
 	}
-	return f.awaitApplied(ctx, c, made)
+	return d.awaitApplied(ctx, c, made)
 }
 
 // named returns the decision with the request that the only argument of answer names, if it is no
@@ -129,21 +129,21 @@ func (d decision) named(run *v1alpha1.Run) decision {
 }
 
 // takeValue sets the value from the command line. If there is none, it asks the user at the terminal.
-func (f decider) takeValue(d *decision, r *v1alpha1.PendingRequest) error {
-	isAnswer := d.spec.Type == v1alpha1.DecisionAnswer
-	needsValue := isAnswer || d.spec.Type == v1alpha1.DecisionApprove && r.Schema != ""
-	if d.asks = needsValue && len(d.values) == 0 && !d.yes && f.Interactive(); d.asks {
+func (d decider) takeValue(want *decision, r *v1alpha1.PendingRequest) error {
+	isAnswer := want.spec.Type == v1alpha1.DecisionAnswer
+	needsValue := isAnswer || want.spec.Type == v1alpha1.DecisionApprove && r.Schema != ""
+	if want.asks = needsValue && len(want.values) == 0 && !want.yes && d.Interactive(); want.asks {
 		return nil
 	}
-	if isAnswer && len(d.values) == 0 {
+	if isAnswer && len(want.values) == 0 {
 		return exit.Usagef("%s asks a question, and the answer is missing: write it behind the id", r.ID)
 	}
-	value, err := requests.ValueOf(r, d.values)
+	value, err := requests.ValueOf(r, want.values)
 	if err != nil {
 		return err
 	}
-	d.spec.Value = value
-	return d.checkValue(r)
+	want.spec.Value = value
+	return want.checkValue(r)
 }
 
 // withoutForm returns a request without the schema of a value that the user is asked for field by field.
@@ -184,11 +184,11 @@ func readValue(out io.Writer, read func(question string) (string, error), r *v1a
 }
 
 // undecided ends a command whose question has no answer.
-func (f decider) undecided(run *v1alpha1.Run, err error) error {
+func (d decider) undecided(run *v1alpha1.Run, err error) error {
 	if err != nil {
 		return fmt.Errorf("nothing was decided: %w. See what the Run asks with: %s", err, requests.Command("pending", run))
 	}
-	fmt.Fprintln(f.Err, "Nothing was decided")
+	fmt.Fprintln(d.Err, "Nothing was decided")
 	return nil
 }
 
@@ -205,9 +205,9 @@ func (d decision) checkValue(r *v1alpha1.PendingRequest) error {
 const appliedLooks = 5
 
 // awaitApplied waits for appliedLooks checks at most, and returns an error if the Run refuses the Decision until then.
-func (f decider) awaitApplied(ctx context.Context, c client.Client, made *v1alpha1.Decision) error {
+func (d decider) awaitApplied(ctx context.Context, c client.Client, made *v1alpha1.Decision) error {
 	for range appliedLooks {
-		timer := time.NewTimer(f.Interval)
+		timer := time.NewTimer(d.Interval)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -222,7 +222,7 @@ func (f decider) awaitApplied(ctx context.Context, c client.Client, made *v1alph
 		default: // not yet
 		}
 	}
-	fmt.Fprintf(f.Err, "Run %s has not read it yet. To see what it does with it: kubectl get decision %s -o wide -n %s\n", made.Spec.Run, made.Name, made.Namespace)
+	fmt.Fprintf(d.Err, "Run %s has not read it yet. To see what it does with it: kubectl get decision %s -o wide -n %s\n", made.Spec.Run, made.Name, made.Namespace)
 	return nil
 }
 
@@ -305,16 +305,16 @@ func fill(ctx context.Context, c client.Client, r *v1alpha1.PendingRequest, spec
 }
 
 // agree asks the user, unless --yes names this request. It ends with an error of check, which is called repeatedly.
-func (f decider) agree(ctx context.Context, d decidedRequest, check func() error) (bool, error) {
-	if d.yes {
+func (d decider) agree(ctx context.Context, want decidedRequest, check func() error) (bool, error) {
+	if want.yes {
 		return true, nil
 	}
-	if !f.Interactive() {
-		return false, exit.Usagef("there is no terminal to ask you: if you agree with the request that is shown, add its id %s behind the name of the Run, and --yes", untrusted.Line(d.request.ID, 80))
+	if !d.Interactive() {
+		return false, exit.Usagef("there is no terminal to ask you: if you agree with the request that is shown, add its id %s behind the name of the Run, and --yes", untrusted.Line(want.request.ID, 80))
 	}
-	agreed, err := f.Confirm(ctx, describe(d.spec)+" as "+d.spec.By+"?", check)
+	agreed, err := d.Confirm(ctx, describe(want.spec)+" as "+want.spec.By+"?", check)
 	if err != nil || !agreed {
-		return false, f.undecided(d.run, err)
+		return false, d.undecided(want.run, err)
 	}
 	return true, nil
 }
@@ -367,19 +367,19 @@ func checkOpen(ctx context.Context, c client.Client, run *v1alpha1.Run, r *v1alp
 
 // createDecision creates a Decision with the first free name. A used name is used again only if the Run refused the
 // Decision that has it.
-func (f decider) createDecision(ctx context.Context, c client.Client, namespace string, spec v1alpha1.DecisionSpec) (*v1alpha1.Decision, error) {
+func (d decider) createDecision(ctx context.Context, c client.Client, namespace string, spec v1alpha1.DecisionSpec) (*v1alpha1.Decision, error) {
 	const most = 999
 	name := spec.Run + "." + spec.Request
 	for n := 2; n <= most+1; n++ {
-		d := &v1alpha1.Decision{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: spec}
-		err := c.Create(ctx, d)
+		made := &v1alpha1.Decision{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: spec}
+		err := c.Create(ctx, made)
 		if err == nil {
-			return d, f.printCreated(d)
+			return made, d.printCreated(made)
 		}
 		if !apierrors.IsAlreadyExists(err) {
 			return nil, err
 		}
-		if err := refused(ctx, c, client.ObjectKeyFromObject(d)); err != nil {
+		if err := refused(ctx, c, client.ObjectKeyFromObject(made)); err != nil {
 			return nil, err
 		}
 		name = spec.Run + "." + spec.Request + "." + strconv.Itoa(n)
@@ -400,8 +400,8 @@ func refused(ctx context.Context, c client.Client, key client.ObjectKey) error {
 		untrusted.Line(d.Spec.By, 512), d.Name, d.Spec.Type, requests.CommandAbout("why", client.ObjectKey{Namespace: d.Namespace, Name: d.Spec.Run}))
 }
 
-func (f decider) printCreated(d *v1alpha1.Decision) error {
-	fmt.Fprintf(f.Out, "decision.deckhand.dev/%s created\n", d.Name)
+func (d decider) printCreated(made *v1alpha1.Decision) error {
+	fmt.Fprintf(d.Out, "decision.deckhand.dev/%s created\n", made.Name)
 	return nil
 }
 

@@ -83,131 +83,131 @@ func (f *Factory) newFollower(name string, o logsOptions, out io.Writer) (*follo
 
 // read prints conversations until all of them are printed, and with --follow until the Run has ended. It returns the
 // Run when it was last read.
-func (w *follower) read(ctx context.Context) (*v1alpha1.Run, error) {
+func (f *follower) read(ctx context.Context) (*v1alpha1.Run, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer func() {
 		cancel()
-		for ; w.active > 0; w.active-- {
-			<-w.ended
+		for ; f.active > 0; f.active-- {
+			<-f.ended
 		}
-		w.console.SetStatus("")
+		f.console.SetStatus("")
 	}()
 	for {
-		tree, err := w.readTree(ctx)
+		tree, err := f.readTree(ctx)
 		if err == nil {
-			w.root = tree[0].Run
-			w.start(ctx, tree)
-			err = w.ask(ctx, tree)
+			f.root = tree[0].Run
+			f.start(ctx, tree)
+			err = f.ask(ctx, tree)
 		}
 		switch {
-		case err != nil && (w.root == nil || !w.continues(ctx, w.root.Name, err)):
-			return w.root, w.cause(ctx, w.root, err)
-		case err == nil && w.isRead(tree):
-			w.printWorkflowEnd(w.root)
-			return w.root, nil
+		case err != nil && (f.root == nil || !f.continues(ctx, f.root.Name, err)):
+			return f.root, f.cause(ctx, f.root, err)
+		case err == nil && f.isRead(tree):
+			f.printWorkflowEnd(f.root)
+			return f.root, nil
 		}
-		if err := w.idle(ctx); err != nil {
-			return w.root, err
+		if err := f.idle(ctx); err != nil {
+			return f.root, err
 		}
 	}
 }
 
 // readTree reads the Run and its child Runs. If another Run has taken the name of the watched one, it returns an error.
-func (w *follower) readTree(ctx context.Context) ([]treeRun, error) {
-	tree, err := readTree(ctx, w.client, w.key)
-	if err == nil && w.root != nil && w.root.UID != tree[0].UID {
-		return nil, errReplaced(w.root)
+func (f *follower) readTree(ctx context.Context) ([]treeRun, error) {
+	tree, err := readTree(ctx, f.client, f.key)
+	if err == nil && f.root != nil && f.root.UID != tree[0].UID {
+		return nil, errReplaced(f.root)
 	}
 	return tree, err
 }
 
 // start begins further conversations, as many as may be open.
-func (w *follower) start(ctx context.Context, tree []treeRun) {
+func (f *follower) start(ctx context.Context, tree []treeRun) {
 	most := maxStreams
-	if !w.o.follow {
+	if !f.o.follow {
 		most = 1
 	}
 	for _, run := range inNodeOrder(tree) {
 		if run.node != nil {
-			w.printNode(ctx, run)
+			f.printNode(ctx, run)
 			continue
 		}
-		if w.started[run.UID] || run.Spec.Workflow != "" || w.active >= most {
+		if f.started[run.UID] || run.Spec.Workflow != "" || f.active >= most {
 			continue
 		}
-		w.started[run.UID] = true
-		w.active++
-		reader := w.reader(ctx, run.treeRun)
+		f.started[run.UID] = true
+		f.active++
+		reader := f.reader(ctx, run.treeRun)
 		go func() {
 			err := reader.read(ctx)
 			if closeErr := reader.printer.Close(); err == nil {
 				err = closeErr
 			}
-			w.ended <- endedLog{name: run.Name, root: run.depth == 0, err: err}
+			f.ended <- endedLog{name: run.Name, root: run.depth == 0, err: err}
 		}()
 	}
-	if root := tree[0].Run; w.active == 0 && w.o.follow && !isFinished(root) {
-		w.sayState(root)
+	if root := tree[0].Run; f.active == 0 && f.o.follow && !isFinished(root) {
+		f.sayState(root)
 	}
 }
 
 // sayState prints what a Run without a conversation waits for. A request is printed once; if there is an asker, the
 // asker prints it.
-func (w *follower) sayState(run *v1alpha1.Run) {
+func (f *follower) sayState(run *v1alpha1.Run) {
 	open, text := openRequests(run), "Run "+run.Name+": "+briefMessage(run)
 	switch {
-	case len(open) > 0 && w.asker != nil:
+	case len(open) > 0 && f.asker != nil:
 		return
 	case len(open) > 0:
 		text += " To decide: " + commandFor(run, &open[0])
 	}
-	w.say(text)
+	f.say(text)
 }
 
-func (w *follower) reader(ctx context.Context, run treeRun) *logReader {
-	options, prefix := w.options, ""
+func (f *follower) reader(ctx context.Context, run treeRun) *logReader {
+	options, prefix := f.options, ""
 	if run.depth > 0 {
 		prefix = "[" + run.path + "] "
 	}
-	out := w.console.Stream(w.out)
+	out := f.console.Stream(f.out)
 	options.Out, options.Prefix = out, prefix
 	r := &logReader{
-		f: w.f, o: w.o, client: w.client, key: client.ObjectKeyFromObject(run.Run),
-		out: out, err: w.console.Stream(w.f.Err), prefix: prefix,
-		saysEnd: run.depth > 0 || w.asker == nil, last: run.Run, known: map[int]bool{},
+		f: f.f, o: f.o, client: f.client, key: client.ObjectKeyFromObject(run.Run),
+		out: out, err: f.console.Stream(f.f.Err), prefix: prefix,
+		saysEnd: run.depth > 0 || f.asker == nil, last: run.Run, known: map[int]bool{},
 	}
-	options.NamesRequests = w.asker != nil && w.f.Interactive()
+	options.NamesRequests = f.asker != nil && f.f.Interactive()
 	options.Check = func(p events.Pending) string { return r.checkRequest(ctx, p) }
-	r.printer, r.pods = conversation.New(options), newPodReader(w.client, w.open, r.say)
+	r.printer, r.pods = conversation.New(options), newPodReader(f.client, f.open, r.say)
 	return r
 }
 
 // isRead reports whether all conversations are printed, and no more follow.
-func (w *follower) isRead(tree []treeRun) bool {
+func (f *follower) isRead(tree []treeRun) bool {
 	for _, run := range tree {
-		if !w.started[run.UID] && run.Spec.Workflow == "" {
+		if !f.started[run.UID] && run.Spec.Workflow == "" {
 			return false
 		}
 	}
-	return w.active == 0 && (!w.o.follow || isFinished(tree[0].Run))
+	return f.active == 0 && (!f.o.follow || isFinished(tree[0].Run))
 }
 
 // idle waits for the end of a conversation, or for the next look at the Runs.
-func (w *follower) idle(ctx context.Context) error {
-	if w.root != nil {
-		w.console.SetStatus(statusText(w.root, w.f.Now()))
+func (f *follower) idle(ctx context.Context) error {
+	if f.root != nil {
+		f.console.SetStatus(statusText(f.root, f.f.Now()))
 	}
-	timer := time.NewTimer(w.f.Interval)
+	timer := time.NewTimer(f.f.Interval)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-timer.C:
 		return nil
-	case ended := <-w.ended:
-		w.active--
+	case ended := <-f.ended:
+		f.active--
 		if ended.err != nil && !ended.root {
-			w.say("The log of Run " + ended.name + " is left out: " + explain(ended.err))
+			f.say("The log of Run " + ended.name + " is left out: " + explain(ended.err))
 			return nil
 		}
 		return ended.err
@@ -215,18 +215,18 @@ func (w *follower) idle(ctx context.Context) error {
 }
 
 // continues reports whether a Run is watched although a request failed.
-func (w *follower) continues(ctx context.Context, name string, err error) bool {
-	if !w.o.follow || ctx.Err() != nil || !isUnreachable(err) && !isServerError(err) {
+func (f *follower) continues(ctx context.Context, name string, err error) bool {
+	if !f.o.follow || ctx.Err() != nil || !isUnreachable(err) && !isServerError(err) {
 		return false
 	}
-	w.say("Cannot read Run " + name + " and tries again: " + explain(err))
+	f.say("Cannot read Run " + name + " and tries again: " + explain(err))
 	return true
 }
 
 // cause returns err with a better message if the Run never existed, or was deleted while it was watched.
-func (w *follower) cause(ctx context.Context, run *v1alpha1.Run, err error) error {
+func (f *follower) cause(ctx context.Context, run *v1alpha1.Run, err error) error {
 	if run == nil && apierrors.IsNotFound(err) && !isNotInstalled(err) {
-		return notFound(ctx, w.client, "Run", w.key)
+		return notFound(ctx, f.client, "Run", f.key)
 	}
 	return whileWatched(run, err)
 }
@@ -245,12 +245,12 @@ func errReplaced(run *v1alpha1.Run) error {
 	return fmt.Errorf("run %s was deleted while it was watched, and another Run has its name now. To watch that: %s", run.Name, requests.Command("logs -f", run))
 }
 
-func (w *follower) ask(ctx context.Context, tree []treeRun) error {
-	if w.asker == nil {
+func (f *follower) ask(ctx context.Context, tree []treeRun) error {
+	if f.asker == nil {
 		return nil
 	}
 	for _, run := range tree {
-		if err := w.asker.ask(ctx, run.Run); err != nil {
+		if err := f.asker.ask(ctx, run.Run); err != nil {
 			return err
 		}
 	}
@@ -258,9 +258,9 @@ func (w *follower) ask(ctx context.Context, tree []treeRun) error {
 }
 
 // say prints a message outside of conversations, once.
-func (w *follower) say(text string) {
-	if w.waiting != text {
-		w.waiting = text
-		fmt.Fprintln(w.console.Stream(w.f.Err), untrusted.Line(text, 1024))
+func (f *follower) say(text string) {
+	if f.waiting != text {
+		f.waiting = text
+		fmt.Fprintln(f.console.Stream(f.f.Err), untrusted.Line(text, 1024))
 	}
 }

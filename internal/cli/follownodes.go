@@ -42,34 +42,34 @@ func appendBranch(out []followed, runs map[types.UID]treeRun, b branch, parent t
 
 // printNode prints once the state of a node without a Run: an approval, or a skipped node. A followed log shows only
 // its end; any other shows its current state, after the earlier conversations.
-func (w *follower) printNode(ctx context.Context, f followed) {
-	key := types.UID(string(f.UID) + "/" + f.node.Name)
-	isOver := f.node.State != v1alpha1.NodeWaiting && f.node.State != v1alpha1.NodeRunning
+func (f *follower) printNode(ctx context.Context, of followed) {
+	key := types.UID(string(of.UID) + "/" + of.node.Name)
+	isOver := of.node.State != v1alpha1.NodeWaiting && of.node.State != v1alpha1.NodeRunning
 	switch {
-	case w.o.window.JSON || w.started[key] || f.node.State == v1alpha1.NodeWaiting:
+	case f.o.window.JSON || f.started[key] || of.node.State == v1alpha1.NodeWaiting:
 		return
-	case w.o.follow && !isOver, !w.o.follow && w.active > 0:
+	case f.o.follow && !isOver, !f.o.follow && f.active > 0:
 		return
 	}
-	w.started[key] = true
-	path := f.node.Name
-	if f.path != "" {
-		path = f.path + "/" + path
+	f.started[key] = true
+	path := of.node.Name
+	if of.path != "" {
+		path = of.path + "/" + path
 	}
-	text := string(f.node.State)
-	if f.node.Reason != "" {
-		text += ": " + f.node.Reason
+	text := string(of.node.State)
+	if of.node.Reason != "" {
+		text += ": " + of.node.Reason
 	}
-	fmt.Fprintf(w.console.Stream(w.out), "[%s] ── %s%s\n", path, text, w.decidedBy(ctx, f))
+	fmt.Fprintf(f.console.Stream(f.out), "[%s] ── %s%s\n", path, text, f.decidedBy(ctx, of))
 }
 
 // decidedBy names the user who decided an approval of a Workflow, or returns an empty name.
-func (w *follower) decidedBy(ctx context.Context, f followed) string {
-	for _, done := range progressOf(f.Run).Decided {
-		if done.Request != "approval-"+f.node.Name || done.Refused != "" {
+func (f *follower) decidedBy(ctx context.Context, of followed) string {
+	for _, done := range progressOf(of.Run).Decided {
+		if done.Request != "approval-"+of.node.Name || done.Refused != "" {
 			continue
 		}
-		d, err := decisionOn(ctx, w.client, f.Run, done)
+		d, err := decisionOn(ctx, f.client, of.Run, done)
 		if err != nil { // the user may not read it, or it was deleted
 			return ", Decision " + untrusted.Line(done.Name, 200)
 		}
@@ -79,12 +79,12 @@ func (w *follower) decidedBy(ctx context.Context, f followed) string {
 }
 
 // printWorkflowEnd prints the output of a Workflow's Run, or why it failed, because no conversation shows that.
-func (w *follower) printWorkflowEnd(run *v1alpha1.Run) {
-	if run.Spec.Workflow == "" || !isFinished(run) || w.asker != nil || w.o.window.JSON {
+func (f *follower) printWorkflowEnd(run *v1alpha1.Run) {
+	if run.Spec.Workflow == "" || !isFinished(run) || f.asker != nil || f.o.window.JSON {
 		return
 	}
-	printResult(w.console.Stream(w.out), run)
+	printResult(f.console.Stream(f.out), run)
 	if reason(run) != v1alpha1.ReasonFinished {
-		w.say("Run " + run.Name + " ended: " + reason(run) + ": " + message(run))
+		f.say("Run " + run.Name + " ended: " + reason(run) + ": " + message(run))
 	}
 }

@@ -41,8 +41,8 @@ type triedHost struct {
 	last                 metav1.Time // when the last of these Runs was created
 }
 
-func (x hostLister) list(ctx context.Context, name string) error {
-	c, err := x.Client()
+func (hl hostLister) list(ctx context.Context, name string) error {
+	c, err := hl.Client()
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (x hostLister) list(ctx context.Context, name string) error {
 	if kind, of := runflags.CutKind(name); kind == "agent" {
 		name = of
 	}
-	if err := x.find(ctx, c, "Agent", name, agent); err != nil {
+	if err := hl.find(ctx, c, "Agent", name, agent); err != nil {
 		return err
 	}
 	runs, err := listRuns(ctx, c, client.InNamespace(agent.Namespace))
@@ -60,14 +60,14 @@ func (x hostLister) list(ctx context.Context, name string) error {
 	runs = slices.DeleteFunc(runs, func(r v1alpha1.Run) bool { return r.Spec.Agent != agent.Name })
 	tried, unlisted := triedHosts(runs)
 	if len(tried) == 0 && unlisted == 0 {
-		fmt.Fprintf(x.Err, "No connection was refused in %s of Agent %s\n", terminal.Plural(len(runs), "Run"), agent.Name)
+		fmt.Fprintf(hl.Err, "No connection was refused in %s of Agent %s\n", terminal.Plural(len(runs), "Run"), agent.Name)
 		return nil
 	}
-	if err := x.print(agent, tried); err != nil {
+	if err := hl.print(agent, tried); err != nil {
 		return err
 	}
 	if unlisted > 0 {
-		fmt.Fprintf(x.Err, "%d more connections were to hosts beyond the first 20 of a Run, or to names that are not valid: see the events host.refused in the logs\n", unlisted)
+		fmt.Fprintf(hl.Err, "%d more connections were to hosts beyond the first 20 of a Run, or to names that are not valid: see the events host.refused in the logs\n", unlisted)
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func triedHosts(runs []v1alpha1.Run) (all []*triedHost, unlisted int64) {
 	return all, unlisted
 }
 
-func (x hostLister) print(agent *v1alpha1.Agent, tried []*triedHost) error {
+func (hl hostLister) print(agent *v1alpha1.Agent, tried []*triedHost) error {
 	var allowed []string
 	if s := agent.Spec.Sandbox; s != nil && s.Egress != nil {
 		for _, h := range s.Egress.Hosts {
@@ -111,7 +111,7 @@ func (x hostLister) print(agent *v1alpha1.Agent, tried []*triedHost) error {
 		}
 	}
 	var missing []string
-	t := newTable(x.Out, "HOST", "COUNT", "RUNS", "LAST RUN", "ALLOWED NOW")
+	t := newTable(hl.Out, "HOST", "COUNT", "RUNS", "LAST RUN", "ALLOWED NOW")
 	for _, h := range tried {
 		now := "no"
 		switch {
@@ -125,32 +125,32 @@ func (x hostLister) print(agent *v1alpha1.Agent, tried []*triedHost) error {
 		case !slices.Contains(missing, h.Host):
 			missing = append(missing, h.Host)
 		}
-		t.row(hostPort(h.RefusedHost), strconv.FormatInt(h.Count, 10), strconv.Itoa(h.runs), x.Since(h.last), now)
+		t.row(hostPort(h.RefusedHost), strconv.FormatInt(h.Count, 10), strconv.Itoa(h.runs), hl.Since(h.last), now)
 	}
 	if err := t.print(); err != nil {
 		return err
 	}
-	x.propose(agent, allowed, missing)
+	hl.propose(agent, allowed, missing)
 	return nil
 }
 
 // propose prints the settings that would allow the missing hosts.
-func (x hostLister) propose(agent *v1alpha1.Agent, allowed, missing []string) {
+func (hl hostLister) propose(agent *v1alpha1.Agent, allowed, missing []string) {
 	if len(missing) == 0 {
 		return
 	}
 	missing = missing[:min(len(missing), max(maxHosts-len(allowed), 0))]
 	if len(missing) == 0 {
-		fmt.Fprintf(x.Out, "\nAgent %s has %d hosts, and no more are possible: write *.example.com for all hosts below one\n", agent.Name, len(allowed))
+		fmt.Fprintf(hl.Out, "\nAgent %s has %d hosts, and no more are possible: write *.example.com for all hosts below one\n", agent.Name, len(allowed))
 		return
 	}
-	fmt.Fprintf(x.Out, "\nCommands choose these names, and can send data to each host that they reach. Keep only the\n"+
+	fmt.Fprintf(hl.Out, "\nCommands choose these names, and can send data to each host that they reach. Keep only the\n"+
 		"hosts that the work needs, and put them into Agent %s:\n\nspec:\n  sandbox:\n    egress:\n      hosts:\n", agent.Name)
 	for _, h := range allowed {
-		fmt.Fprintf(x.Out, "      - %q\n", h)
+		fmt.Fprintf(hl.Out, "      - %q\n", h)
 	}
 	for _, h := range missing {
-		fmt.Fprintf(x.Out, "      - %q # new\n", h)
+		fmt.Fprintf(hl.Out, "      - %q # new\n", h)
 	}
 }
 

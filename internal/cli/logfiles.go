@@ -37,8 +37,8 @@ type loggedFiles struct {
 }
 
 // copyFromLog copies files of a finished Run without a volume from the log of its last pod.
-func (f copier) copyFromLog(ctx context.Context, c client.Client, run *v1alpha1.Run, from string, e *extractor) error {
-	files, err := readLog(ctx, podReaderOf(f.Factory, c), run)
+func (c copier) copyFromLog(ctx context.Context, api client.Client, run *v1alpha1.Run, from string, e *extractor) error {
+	files, err := readLog(ctx, podReaderOf(c.Factory, api), run)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (f copier) copyFromLog(ctx context.Context, c client.Client, run *v1alpha1.
 		if err := e.extract(archive); err != nil {
 			return err
 		}
-		f.reportCopied(e)
+		c.reportCopied(e)
 	}
 	if len(missing) > 0 {
 		return fmt.Errorf("not in the log of pod %s: %s. %s", run.Status.Attempt.Pod, strings.Join(missing, ", "), keep)

@@ -29,26 +29,26 @@ type logWindow struct {
 	from time.Time
 }
 
-func (o *logWindow) bind(c *cobra.Command) {
-	c.Flags().IntVar(&o.tail, "tail", -1, "Print only this many of the last lines, and with -f what follows; -1 prints all")
-	c.Flags().StringVar(&o.since, "since", "", "Print only what happened in this time, for example 90s, 5m or 2d")
+func (l *logWindow) bind(c *cobra.Command) {
+	c.Flags().IntVar(&l.tail, "tail", -1, "Print only this many of the last lines, and with -f what follows; -1 prints all")
+	c.Flags().StringVar(&l.since, "since", "", "Print only what happened in this time, for example 90s, 5m or 2d")
 }
 
 // check returns an error for invalid flags, and sets the time from which events are printed.
-func (o *logWindow) check(f *Factory) error {
+func (l *logWindow) check(f *Factory) error {
 	const all = -1
-	if o.tail < all {
-		return exit.Usagef("--tail %d: write how many lines are printed, or -1 for all", o.tail)
+	if l.tail < all {
+		return exit.Usagef("--tail %d: write how many lines are printed, or -1 for all", l.tail)
 	}
-	from, err := accountant{Factory: f}.oldest(o.since)
-	o.from = from
+	from, err := accountant{Factory: f}.oldest(l.since)
+	l.from = from
 	return err
 }
 
 // opener returns logs without the events before the window. In conversations, an event replaces these and reports the
 // gap; in JSON nothing does.
-func (o *logWindow) opener(open logOpener) logOpener {
-	if o.from.IsZero() {
+func (l *logWindow) opener(open logOpener) logOpener {
+	if l.from.IsZero() {
 		return open
 	}
 	return func(ctx context.Context, namespace, pod string, options *corev1.PodLogOptions) (io.ReadCloser, error) {
@@ -56,16 +56,16 @@ func (o *logWindow) opener(open logOpener) logOpener {
 		if err != nil {
 			return nil, err
 		}
-		return o.reader(log), nil
+		return l.reader(log), nil
 	}
 }
 
 // reader returns a log without the events before the window.
-func (o *logWindow) reader(log io.ReadCloser) io.ReadCloser {
-	if o.from.IsZero() {
+func (l *logWindow) reader(log io.ReadCloser) io.ReadCloser {
+	if l.from.IsZero() {
 		return log
 	}
-	return &windowReader{log: log, lines: bufio.NewReader(log), from: o.from, says: !o.JSON}
+	return &windowReader{log: log, lines: bufio.NewReader(log), from: l.from, says: !l.JSON}
 }
 
 // A windowReader leaves out the lines of a log before the first event from a time on.
@@ -118,8 +118,8 @@ func (r *windowReader) passed(line []byte) []byte {
 func (r *windowReader) Close() error { return r.log.Close() }
 
 // writer returns a writer of the last lines. It passes everything if all lines are printed.
-func (o *logWindow) writer(out io.Writer, idle time.Duration) *tailWriter {
-	return &tailWriter{out: out, most: o.tail, idle: idle, passing: o.tail < 0}
+func (l *logWindow) writer(out io.Writer, idle time.Duration) *tailWriter {
+	return &tailWriter{out: out, most: l.tail, idle: idle, passing: l.tail < 0}
 }
 
 // A tailWriter holds back all but the last lines until nothing was written for a while. After that it passes on

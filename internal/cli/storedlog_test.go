@@ -135,14 +135,14 @@ func TestLogsSayWhyTheVolumeIsNotRead(t *testing.T) {
 }
 
 // failsToMount lets pods wait for a folder that the volume does not have.
-func (x *fakeExec) failsToMount(t *testing.T) func(context.Context) error {
+func (f *fakeExec) failsToMount(t *testing.T) func(context.Context) error {
 	t.Helper()
 	return func(ctx context.Context) error {
-		pods := x.filesPods(ctx)
+		pods := f.filesPods(ctx)
 		pods[0].Status.ContainerStatuses = []corev1.ContainerStatus{{Name: runnerpod.FilesContainer, State: corev1.ContainerState{
 			Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError", Message: "failed to create subPath directory"},
 		}}}
-		return x.s.client.Status().Update(ctx, &pods[0])
+		return f.s.client.Status().Update(ctx, &pods[0])
 	}
 }
 

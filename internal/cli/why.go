@@ -44,48 +44,48 @@ const logTimeout = 10 * time.Second
 // An explainer prints everything about the state of a Run.
 type explainer struct{ *Factory }
 
-func (x explainer) why(ctx context.Context, name string) error {
-	c, err := x.Client()
+func (e explainer) why(ctx context.Context, name string) error {
+	c, err := e.Client()
 	if err != nil {
 		return err
 	}
-	run, err := x.findRun(ctx, c, name)
+	run, err := e.findRun(ctx, c, name)
 	if err != nil {
 		return err
 	}
-	x.printState(ctx, c, run)
+	e.printState(ctx, c, run)
 	for _, r := range openRequests(run) {
-		requests.Show(&x.Streams, x.Out, run, &r, "")
-		showCommands(x.Out, run, &r)
+		requests.Show(&e.Streams, e.Out, run, &r, "")
+		showCommands(e.Out, run, &r)
 	}
-	pods := podReaderOf(x.Factory, c)
+	pods := podReaderOf(e.Factory, c)
 	own, podsErr := pods.list(ctx, run)
-	x.printFiles(ctx, c, run)
-	x.printLoggedFiles(ctx, pods, run)
-	x.printDecisions(ctx, c, run)
-	x.printRefused(run, readDenyingRules(ctx, pods, run, own))
+	e.printFiles(ctx, c, run)
+	e.printLoggedFiles(ctx, pods, run)
+	e.printDecisions(ctx, c, run)
+	e.printRefused(run, readDenyingRules(ctx, pods, run, own))
 	if podsErr != nil { // a user may read Runs without reading pods
-		fmt.Fprintln(x.Err, "Pods are not shown: "+explain(podsErr))
+		fmt.Fprintln(e.Err, "Pods are not shown: "+explain(podsErr))
 	}
-	x.printPods(ctx, pods, run, own)
-	x.printEvents(ctx, c, run)
+	e.printPods(ctx, pods, run, own)
+	e.printEvents(ctx, c, run)
 	return nil
 }
 
-func (x explainer) printState(ctx context.Context, c client.Client, run *v1alpha1.Run) {
+func (e explainer) printState(ctx context.Context, c client.Client, run *v1alpha1.Run) {
 	p := progressOf(run)
-	fmt.Fprintf(x.Out, "Run %s/%s:\n", run.Namespace, run.Name)
-	terminal.Field(x.Out, "Target", target(run))
-	terminal.Field(x.Out, "State", reason(run))
-	terminal.Field(x.Out, "Age", x.Since(run.CreationTimestamp))
-	terminal.Field(x.Out, "Attempts", attempts(run))
-	terminal.Field(x.Out, "Usage", strings.TrimSuffix(fmt.Sprintf("%s, %d tokens, %s", terminal.Plural(p.Counts.Steps, "step"), p.Usage.TotalTokens, p.Usage.Cost), ", "))
-	terminal.Field(x.Out, "Step", x.step(run))
-	x.printModelWait(ctx, c, run)
+	fmt.Fprintf(e.Out, "Run %s/%s:\n", run.Namespace, run.Name)
+	terminal.Field(e.Out, "Target", target(run))
+	terminal.Field(e.Out, "State", reason(run))
+	terminal.Field(e.Out, "Age", e.Since(run.CreationTimestamp))
+	terminal.Field(e.Out, "Attempts", attempts(run))
+	terminal.Field(e.Out, "Usage", strings.TrimSuffix(fmt.Sprintf("%s, %d tokens, %s", terminal.Plural(p.Counts.Steps, "step"), p.Usage.TotalTokens, p.Usage.Cost), ", "))
+	terminal.Field(e.Out, "Step", e.step(run))
+	e.printModelWait(ctx, c, run)
 	if !requestsShowMessage(run) {
-		terminal.Block(x.Out, "Message", briefMessage(run))
+		terminal.Block(e.Out, "Message", briefMessage(run))
 	}
-	x.printResult(run)
+	e.printResult(run)
 }
 
 // requestsShowMessage reports whether the printed requests have all information of the Run's message.
@@ -99,31 +99,31 @@ func asksUsers(reason string) bool {
 }
 
 // printModelWait prints which model an active Run waits for, and what a user can do.
-func (x explainer) printModelWait(ctx context.Context, c client.Client, run *v1alpha1.Run) {
+func (e explainer) printModelWait(ctx context.Context, c client.Client, run *v1alpha1.Run) {
 	w := progressOf(run).ModelWait
 	if w == nil || isFinished(run) {
 		return
 	}
-	text := fmt.Sprintf("Model %s, unavailable for %s", w.Model, x.Since(w.Since))
+	text := fmt.Sprintf("Model %s, unavailable for %s", w.Model, e.Since(w.Since))
 	switch {
 	case w.NextTryAt == nil:
-	case w.NextTryAt.After(x.Now()):
-		text += fmt.Sprintf("; next try in %s, at %s", duration.HumanDuration(w.NextTryAt.Sub(x.Now())), w.NextTryAt.UTC().Format(time.RFC3339))
+	case w.NextTryAt.After(e.Now()):
+		text += fmt.Sprintf("; next try in %s, at %s", duration.HumanDuration(w.NextTryAt.Sub(e.Now())), w.NextTryAt.UTC().Format(time.RFC3339))
 		if w.Promised {
 			text += ", which the provider named"
 		}
 	default:
 		text += "; it is asked now"
 	}
-	terminal.Field(x.Out, "Waits for", text)
-	terminal.Field(x.Out, "Cause", w.Message)
+	terminal.Field(e.Out, "Waits for", text)
+	terminal.Field(e.Out, "Cause", w.Message)
 	advice := fmt.Sprintf("correct the server or Model %s (kubectl describe model %s -n %s), or add spec.fallbacks to it; for longer waits raise limits.modelOutage or limits.wait of the Agent",
 		w.Model, w.Model, run.Namespace)
 	if key := missingKey(ctx, c, run.Namespace, w); key != nil {
 		advice = fmt.Sprintf(`if Secret %[1]s exists, add key %[2]s: kubectl patch secret %[1]s -n %[3]s --patch='{"stringData":{"%[2]s":"…"}}'; else create it: kubectl create secret generic %[1]s -n %[3]s --from-literal=%[2]s=…`,
 			key.Name, key.Key, run.Namespace)
 	}
-	terminal.Field(x.Out, "To do", advice+". To end the Run: "+requests.Command("stop", run))
+	terminal.Field(e.Out, "To do", advice+". To end the Run: "+requests.Command("stop", run))
 }
 
 // missingKey returns the key of the Model for which a Run waits; nil: it waits for the server.
@@ -170,7 +170,7 @@ func attempts(run *v1alpha1.Run) string {
 }
 
 // step returns the step of the agent, current or when the Run began to wait or its pod ended.
-func (x explainer) step(run *v1alpha1.Run) string {
+func (e explainer) step(run *v1alpha1.Run) string {
 	p := progressOf(run)
 	if p.Step == nil {
 		return ""
@@ -180,34 +180,34 @@ func (x explainer) step(run *v1alpha1.Run) string {
 		text = string(p.Step.ID) + ", " + text
 	}
 	if reason(run) == v1alpha1.ReasonRunning && run.Status.Attempt != nil && p.Attempt == run.Status.Attempt.Number {
-		text += ", for " + x.Since(terminal.TimeOf(p.Step.StartedAt))
+		text += ", for " + e.Since(terminal.TimeOf(p.Step.StartedAt))
 	}
 	return text
 }
 
 // printFiles prints until when the files of a finished Run exist.
-func (x explainer) printFiles(ctx context.Context, c client.Client, run *v1alpha1.Run) {
+func (e explainer) printFiles(ctx context.Context, c client.Client, run *v1alpha1.Run) {
 	if !isFinished(run) || run.Status.Attempt == nil || run.Status.Attempt.VolumeClaim == "" {
 		return
 	}
 	var claim corev1.PersistentVolumeClaim
 	err := c.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: run.Status.Attempt.VolumeClaim}, &claim)
-	until := keptUntil(run, &claim, x.Now())
+	until := keptUntil(run, &claim, e.Now())
 	switch {
 	case apierrors.IsNotFound(err):
-		terminal.Field(x.Out, "Files", "deleted with PersistentVolumeClaim "+run.Status.Attempt.VolumeClaim)
+		terminal.Field(e.Out, "Files", "deleted with PersistentVolumeClaim "+run.Status.Attempt.VolumeClaim)
 	case err != nil:
-		fmt.Fprintln(x.Err, "Files are not shown: "+explain(err))
+		fmt.Fprintln(e.Err, "Files are not shown: "+explain(err))
 	case until.IsZero():
-		terminal.Field(x.Out, "Files", "on PersistentVolumeClaim "+claim.Name)
+		terminal.Field(e.Out, "Files", "on PersistentVolumeClaim "+claim.Name)
 	default:
-		terminal.Field(x.Out, "Files", "on PersistentVolumeClaim "+claim.Name+" until "+until.UTC().Format(time.RFC3339)+". To copy them: "+copyFiles(run))
+		terminal.Field(e.Out, "Files", "on PersistentVolumeClaim "+claim.Name+" until "+until.UTC().Format(time.RFC3339)+". To copy them: "+copyFiles(run))
 	}
 }
 
 // printLoggedFiles prints where the files of a finished Run without a volume are. The message of the Run names lost
 // files.
-func (x explainer) printLoggedFiles(ctx context.Context, pods *podReader, run *v1alpha1.Run) {
+func (e explainer) printLoggedFiles(ctx context.Context, pods *podReader, run *v1alpha1.Run) {
 	result := progressOf(run).Result
 	if !isFinished(run) || run.Status.Attempt == nil || run.Status.Attempt.VolumeClaim != "" || result == nil {
 		return
@@ -220,13 +220,13 @@ func (x explainer) printLoggedFiles(ctx context.Context, pods *podReader, run *v
 	files, err := readLog(ctx, pods, run)
 	switch {
 	case err != nil && len(result.Files) > 0:
-		fmt.Fprintln(x.Err, "Files are not shown: "+explain(err))
+		fmt.Fprintln(e.Err, "Files are not shown: "+explain(err))
 		return
 	case err != nil || files.list == nil:
 		return
 	}
 	if logged, _ := files.choose("."); len(logged) > 0 {
-		terminal.Field(x.Out, "Files", fmt.Sprintf("%d in the log of pod %s until it is deleted (retention.pod of the Agent). To copy them: %s", len(logged), run.Status.Attempt.Pod, copyFiles(run)))
+		terminal.Field(e.Out, "Files", fmt.Sprintf("%d in the log of pod %s until it is deleted (retention.pod of the Agent). To copy them: %s", len(logged), run.Status.Attempt.Pod, copyFiles(run)))
 	}
 }
 
@@ -236,18 +236,18 @@ func copyFiles(run *v1alpha1.Run) string {
 }
 
 // printPods prints the pods of all attempts of a Run that still exist.
-func (x explainer) printPods(ctx context.Context, reader *podReader, run *v1alpha1.Run, pods []corev1.Pod) {
+func (e explainer) printPods(ctx context.Context, reader *podReader, run *v1alpha1.Run, pods []corev1.Pod) {
 	for i := range pods {
 		pod := &pods[i]
-		fmt.Fprintf(x.Out, "Pod %s:\n", pod.Name)
-		terminal.Field(x.Out, "Phase", podPhase(run, pod))
-		terminal.Field(x.Out, "Reason", pod.Status.Reason)
-		terminal.Block(x.Out, "Message", pod.Status.Message)
+		fmt.Fprintf(e.Out, "Pod %s:\n", pod.Name)
+		terminal.Field(e.Out, "Phase", podPhase(run, pod))
+		terminal.Field(e.Out, "Reason", pod.Status.Reason)
+		terminal.Block(e.Out, "Message", pod.Status.Message)
 		for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-			terminal.Field(x.Out, "Container", s.Name+" "+containerState(s.State))
+			terminal.Field(e.Out, "Container", s.Name+" "+containerState(s.State))
 		}
 		if line := reader.lastStartLine(ctx, pod); line != "" {
-			terminal.Field(x.Out, "Last log", startingContainer(pod)+": "+line)
+			terminal.Field(e.Out, "Last log", startingContainer(pod)+": "+line)
 		}
 	}
 }
@@ -278,16 +278,16 @@ func containerState(s corev1.ContainerState) string {
 }
 
 // printEvents prints the events of an object, the oldest first.
-func (x explainer) printEvents(ctx context.Context, c client.Client, o client.Object) {
-	events := x.eventsOf(ctx, c, o)
+func (e explainer) printEvents(ctx context.Context, c client.Client, o client.Object) {
+	events := e.eventsOf(ctx, c, o)
 	if len(events.Items) == 0 {
 		return
 	}
-	fmt.Fprintln(x.Out, "Events:")
-	t := newTable(x.Out, "AGE", "TYPE", "REASON", "FROM", "MESSAGE")
+	fmt.Fprintln(e.Out, "Events:")
+	t := newTable(e.Out, "AGE", "TYPE", "REASON", "FROM", "MESSAGE")
 	for i := range events.Items {
-		e := &events.Items[i]
-		t.row(x.Since(seen(*e)), e.Type, e.Reason, untrusted.Line(cmp.Or(e.ReportingController, e.Source.Component), task.MaxTool), eventMessage(o, e))
+		event := &events.Items[i]
+		t.row(e.Since(seen(*event)), event.Type, event.Reason, untrusted.Line(cmp.Or(event.ReportingController, event.Source.Component), task.MaxTool), eventMessage(o, event))
 	}
 	_ = t.print()
 }
@@ -302,11 +302,11 @@ func eventMessage(o client.Object, e *corev1.Event) string {
 }
 
 // eventsOf returns the events of an object, the oldest first.
-func (x explainer) eventsOf(ctx context.Context, c client.Client, o client.Object) corev1.EventList {
+func (e explainer) eventsOf(ctx context.Context, c client.Client, o client.Object) corev1.EventList {
 	var events corev1.EventList
 	err := c.List(ctx, &events, client.InNamespace(o.GetNamespace()), client.MatchingFields{"involvedObject.uid": string(o.GetUID())})
 	if err != nil {
-		fmt.Fprintln(x.Err, "Events are not shown: "+explain(err))
+		fmt.Fprintln(e.Err, "Events are not shown: "+explain(err))
 		return corev1.EventList{}
 	}
 	events.Items = slices.DeleteFunc(events.Items, isOfOtherGroup)

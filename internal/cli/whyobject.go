@@ -47,17 +47,17 @@ var explainedKinds = []explainedKind{
 }
 
 // explain explains a Run, or an object of another kind: NAME, KIND/NAME or KIND NAME, as of kubectl.
-func (x explainer) explain(ctx context.Context, args []string, output string) error {
+func (e explainer) explain(ctx context.Context, args []string, output string) error {
 	k, name, err := explained(args)
 	switch {
 	case err != nil:
 		return err
 	case output != "":
-		return x.printExplained(ctx, k, name, output)
+		return e.printExplained(ctx, k, name, output)
 	case k.kind == "Run":
-		return x.why(ctx, name)
+		return e.why(ctx, name)
 	}
-	return x.whyObject(ctx, k, name)
+	return e.whyObject(ctx, k, name)
 }
 
 // kindsOfKubernetes are kinds that users may name instead of a Run.
@@ -100,13 +100,13 @@ func explained(args []string) (explainedKind, string, error) {
 }
 
 // printExplained prints an object with its pods and events as JSON or YAML.
-func (x explainer) printExplained(ctx context.Context, k explainedKind, name, output string) error {
-	c, err := x.Client()
+func (e explainer) printExplained(ctx context.Context, k explainedKind, name, output string) error {
+	c, err := e.Client()
 	if err != nil {
 		return err
 	}
 	o := k.newObject()
-	if err := x.find(ctx, c, k.kind, name, o); err != nil {
+	if err := e.find(ctx, c, k.kind, name, o); err != nil {
 		return err
 	}
 	o.GetObjectKind().SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(k.kind))
@@ -114,46 +114,46 @@ func (x explainer) printExplained(ctx context.Context, k explainedKind, name, ou
 		Object client.Object  `json:"object"`
 		Pods   []corev1.Pod   `json:"pods,omitempty"`
 		Events []corev1.Event `json:"events,omitempty"`
-	}{Object: o, Events: x.eventsOf(ctx, c, o).Items}
+	}{Object: o, Events: e.eventsOf(ctx, c, o).Items}
 	if run, is := o.(*v1alpha1.Run); is {
-		if explained.Pods, err = podReaderOf(x.Factory, c).list(ctx, run); err != nil {
-			fmt.Fprintln(x.Err, "Pods are not shown: "+explain(err))
+		if explained.Pods, err = podReaderOf(e.Factory, c).list(ctx, run); err != nil {
+			fmt.Fprintln(e.Err, "Pods are not shown: "+explain(err))
 		}
 	}
-	return printValue(x.Out, output, explained)
+	return printValue(e.Out, output, explained)
 }
 
 // whyObject prints the conditions and events of an object.
-func (x explainer) whyObject(ctx context.Context, k explainedKind, name string) error {
-	c, err := x.Client()
+func (e explainer) whyObject(ctx context.Context, k explainedKind, name string) error {
+	c, err := e.Client()
 	if err != nil {
 		return err
 	}
 	o := k.newObject()
-	if err := x.find(ctx, c, k.kind, name, o); err != nil {
+	if err := e.find(ctx, c, k.kind, name, o); err != nil {
 		return err
 	}
-	fmt.Fprintf(x.Out, "%s %s/%s:\n", k.kind, o.GetNamespace(), o.GetName())
-	terminal.Field(x.Out, "Age", x.Since(o.GetCreationTimestamp()))
+	fmt.Fprintf(e.Out, "%s %s/%s:\n", k.kind, o.GetNamespace(), o.GetName())
+	terminal.Field(e.Out, "Age", e.Since(o.GetCreationTimestamp()))
 	conditions := slices.DeleteFunc(slices.Clone(k.conditions(o)), func(c metav1.Condition) bool {
 		return c.Type == v1alpha1.ConditionReconciling || c.Type == v1alpha1.ConditionStalled // they repeat the others for kstatus
 	})
 	for i := range conditions {
-		x.printCondition(&conditions[i], o.GetGeneration())
+		e.printCondition(&conditions[i], o.GetGeneration())
 	}
 	if len(conditions) == 0 {
-		terminal.Field(x.Out, "State", "the operator has not read it yet. If this stays, see whether the operator works: kubectl get pods -A -l app.kubernetes.io/name=deckhand")
+		terminal.Field(e.Out, "State", "the operator has not read it yet. If this stays, see whether the operator works: kubectl get pods -A -l app.kubernetes.io/name=deckhand")
 	}
-	x.printEvents(ctx, c, o)
+	e.printEvents(ctx, c, o)
 	return nil
 }
 
 // printCondition prints a condition of an object of some generation.
-func (x explainer) printCondition(c *metav1.Condition, generation int64) {
+func (e explainer) printCondition(c *metav1.Condition, generation int64) {
 	text := string(c.Status) + ", " + c.Reason
 	if c.ObservedGeneration != 0 && c.ObservedGeneration < generation {
 		text += ", of an earlier spec: the operator has not read the present one yet"
 	}
-	terminal.Field(x.Out, c.Type, text)
-	terminal.Block(x.Out, "Message", c.Message)
+	terminal.Field(e.Out, c.Type, text)
+	terminal.Block(e.Out, "Message", c.Message)
 }

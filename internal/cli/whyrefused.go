@@ -20,17 +20,17 @@ import (
 )
 
 // printRefused prints which tool calls of the Run were denied, and which connections of its commands were refused.
-func (x explainer) printRefused(run *v1alpha1.Run, rules denyingRules) {
+func (e explainer) printRefused(run *v1alpha1.Run, rules denyingRules) {
 	refused := progressOf(run).Refused
 	if refused == nil {
 		return
 	}
-	x.printDenied(refused, rules)
+	e.printDenied(refused, rules)
 	if refused.Connections == 0 {
 		return
 	}
-	fmt.Fprintf(x.Out, "Refused connections of commands: %d\n", refused.Connections)
-	t := newTable(x.Out, "HOST", "COUNT", "FIRST", "WHY")
+	fmt.Fprintf(e.Out, "Refused connections of commands: %d\n", refused.Connections)
+	t := newTable(e.Out, "HOST", "COUNT", "FIRST", "WHY")
 	listed := int64(0)
 	for _, h := range refused.Hosts {
 		listed += h.Count
@@ -38,10 +38,10 @@ func (x explainer) printRefused(run *v1alpha1.Run, rules denyingRules) {
 	}
 	_ = t.print()
 	if more := refused.Connections - listed; more > 0 {
-		fmt.Fprintf(x.Out, "%d more were to other hosts, or to names that are not valid: see the events host.refused in the log\n", more)
+		fmt.Fprintf(e.Out, "%d more were to other hosts, or to names that are not valid: see the events host.refused in the log\n", more)
 	}
 	if run.Spec.Agent != "" {
-		fmt.Fprintf(x.Out, "To allow hosts: %s\n", requests.CommandAbout("hosts", client.ObjectKey{Namespace: run.Namespace, Name: run.Spec.Agent}))
+		fmt.Fprintf(e.Out, "To allow hosts: %s\n", requests.CommandAbout("hosts", client.ObjectKey{Namespace: run.Namespace, Name: run.Spec.Agent}))
 	}
 }
 
@@ -60,12 +60,12 @@ func whyRefused(reason v1alpha1.RefusedReason) string {
 }
 
 // printDenied prints the tools whose calls were denied.
-func (x explainer) printDenied(refused *v1alpha1.Refused, rules denyingRules) {
+func (e explainer) printDenied(refused *v1alpha1.Refused, rules denyingRules) {
 	if refused.ToolCalls == 0 {
 		return
 	}
-	fmt.Fprintf(x.Out, "Denied tool calls: %d\n", refused.ToolCalls)
-	t := newTable(x.Out, "TOOL", "COUNT", "FIRST", "DENIED BY")
+	fmt.Fprintf(e.Out, "Denied tool calls: %d\n", refused.ToolCalls)
+	t := newTable(e.Out, "TOOL", "COUNT", "FIRST", "DENIED BY")
 	listed := int64(0)
 	for _, d := range refused.Tools {
 		listed += d.Count
@@ -73,7 +73,7 @@ func (x explainer) printDenied(refused *v1alpha1.Refused, rules denyingRules) {
 	}
 	_ = t.print()
 	if more := refused.ToolCalls - listed; more > 0 {
-		fmt.Fprintf(x.Out, "%d more were calls of other tools: see the events call.denied in the log\n", more)
+		fmt.Fprintf(e.Out, "%d more were calls of other tools: see the events call.denied in the log\n", more)
 	}
 }
 

@@ -14,19 +14,19 @@ import (
 )
 
 // printResult prints the output of a Run and its changes.
-func (x explainer) printResult(run *v1alpha1.Run) {
+func (e explainer) printResult(run *v1alpha1.Run) {
 	result := progressOf(run).Result
 	if result == nil {
 		return
 	}
-	terminal.Block(x.Out, "Warning", result.Warning)
-	terminal.Block(x.Out, "Result", result.Text)
-	terminal.Block(x.Out, "Output", terminal.IndentedJSON(result.Output))
+	terminal.Block(e.Out, "Warning", result.Warning)
+	terminal.Block(e.Out, "Result", result.Text)
+	terminal.Block(e.Out, "Output", terminal.IndentedJSON(result.Output))
 	if p := result.Published; p != nil {
-		terminal.Field(x.Out, "Branch", p.Branch)
-		terminal.Field(x.Out, "Commit", p.Commit)
+		terminal.Field(e.Out, "Branch", p.Branch)
+		terminal.Field(e.Out, "Commit", p.Commit)
 	}
-	terminal.Block(x.Out, "Changed files", fileList(result.Files))
+	terminal.Block(e.Out, "Changed files", fileList(result.Files))
 }
 
 // fileList has a file on each line.
@@ -40,8 +40,8 @@ func fileList(files []v1alpha1.File) string {
 
 // printDecisions prints who made the Decisions that the Run acted on. The Run reports the names of the Decisions; their
 // authors are in the Decisions, where an admission policy checks them.
-func (x explainer) printDecisions(ctx context.Context, c client.Client, run *v1alpha1.Run) {
-	t, found := newTable(x.Out, "DECISION", "REQUEST", "BY", "REASON"), false
+func (e explainer) printDecisions(ctx context.Context, c client.Client, run *v1alpha1.Run) {
+	t, found := newTable(e.Out, "DECISION", "REQUEST", "BY", "REASON"), false
 	for _, done := range progressOf(run).Decided {
 		if done.Name == "" || done.Refused != "" {
 			continue
@@ -51,7 +51,7 @@ func (x explainer) printDecisions(ctx context.Context, c client.Client, run *v1a
 		case apierrors.IsNotFound(err):
 			t.row(string(done.Type), done.Request, "unknown: Decision "+done.Name+" was deleted", "")
 		case err != nil:
-			fmt.Fprintln(x.Err, "Decisions are not shown: "+explain(err))
+			fmt.Fprintln(e.Err, "Decisions are not shown: "+explain(err))
 			return
 		default:
 			t.row(string(d.Spec.Type), done.Request, d.Spec.By, d.Spec.Reason)
@@ -59,7 +59,7 @@ func (x explainer) printDecisions(ctx context.Context, c client.Client, run *v1a
 		found = true
 	}
 	if found {
-		fmt.Fprintln(x.Out, "Decisions:")
+		fmt.Fprintln(e.Out, "Decisions:")
 		_ = t.print()
 	}
 }

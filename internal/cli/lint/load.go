@@ -46,24 +46,24 @@ func Load(ctx context.Context, files []File, now time.Time) (*Report, *Objects, 
 }
 
 // add adds an object of a kind that Objects has, unless it could not be decoded.
-func (s *Objects) add(o *object) error {
-	if o.kind() == "Secret" && text(o.content, "apiVersion") == "v1" {
-		return s.addSecret(o)
+func (o *Objects) add(added *object) error {
+	if added.kind() == "Secret" && text(added.content, "apiVersion") == "v1" {
+		return o.addSecret(added)
 	}
-	if o.decoded == nil {
+	if added.decoded == nil {
 		return nil
 	}
-	switch o.kind() {
+	switch added.kind() {
 	case "Agent":
-		return addTyped(o, s.Agents)
+		return addTyped(added, o.Agents)
 	case "Model":
-		return addTyped(o, s.Models)
+		return addTyped(added, o.Models)
 	case "Toolset":
-		return addTyped(o, s.Toolsets)
+		return addTyped(added, o.Toolsets)
 	case "Run":
 		run := &v1alpha1.Run{}
-		s.Runs = append(s.Runs, run)
-		if err := o.convert(run); err != nil && !o.invalid { // else the findings say why
+		o.Runs = append(o.Runs, run)
+		if err := added.convert(run); err != nil && !added.invalid { // else the findings say why
 			return err
 		}
 		return nil
@@ -89,8 +89,8 @@ func addTyped[T any, P interface {
 	return nil
 }
 
-func (s *Objects) addSecret(o *object) error {
-	data, err := json.Marshal(o.content)
+func (o *Objects) addSecret(added *object) error {
+	data, err := json.Marshal(added.content)
 	if err != nil {
 		return err
 	}
@@ -104,6 +104,6 @@ func (s *Objects) addSecret(o *object) error {
 		}
 		secret.Data[key] = []byte(value)
 	}
-	s.Secrets[secret.Name], s.SecretsAt[secret.Name] = secret, fmt.Sprintf("%s:%d", o.file, o.line(""))
+	o.Secrets[secret.Name], o.SecretsAt[secret.Name] = secret, fmt.Sprintf("%s:%d", added.file, added.line(""))
 	return nil
 }

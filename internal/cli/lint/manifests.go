@@ -34,17 +34,17 @@ func ErrorOf(r *Report) error {
 }
 
 // PrintReport prints the findings of a report, and how much was checked if none is an error.
-func (l Reader) PrintReport(r *Report) {
-	for _, finding := range r.Findings {
-		l.printFinding(finding.File, finding.Line, TextOf(finding))
+func (r Reader) PrintReport(report *Report) {
+	for _, finding := range report.Findings {
+		r.printFinding(finding.File, finding.Line, TextOf(finding))
 	}
-	if l.Verbose {
-		for _, s := range r.Skipped {
-			l.printFinding(s.File, s.Line, fmt.Sprintf("%s/%s: not checked: it is not of the group deckhand.dev", s.Kind, s.Name))
+	if r.Verbose {
+		for _, s := range report.Skipped {
+			r.printFinding(s.File, s.Line, fmt.Sprintf("%s/%s: not checked: it is not of the group deckhand.dev", s.Kind, s.Name))
 		}
 	}
-	if r.Count(Error) == 0 && r.Objects > 0 {
-		l.sayChecked(r)
+	if report.Count(Error) == 0 && report.Objects > 0 {
+		r.sayChecked(report)
 	}
 }
 
@@ -64,26 +64,26 @@ func TextOf(f Finding) string {
 }
 
 // sayChecked prints the number of checked objects if there are no errors.
-func (l Reader) sayChecked(r *Report) {
+func (r Reader) sayChecked(report *Report) {
 	others := ""
-	if n := len(r.Skipped); n > 0 {
+	if n := len(report.Skipped); n > 0 {
 		others = fmt.Sprintf("; %s of other groups not checked (-v lists them)", terminal.Plural(n, "object"))
 	}
-	fmt.Fprintf(l.Err, "Checked %s: %s, no errors%s\n", terminal.Plural(r.Objects, "object"), terminal.Plural(r.Count(Warning), "warning"), others)
+	fmt.Fprintf(r.Err, "Checked %s: %s, no errors%s\n", terminal.Plural(report.Objects, "object"), terminal.Plural(report.Count(Warning), "warning"), others)
 }
 
-func (l Reader) printFinding(file string, line int, text string) {
+func (r Reader) printFinding(file string, line int, text string) {
 	const width = 4000
-	fmt.Fprintf(l.Out, "%s:%d: %s\n", untrusted.Line(file, width), line, untrusted.Line(text, width))
+	fmt.Fprintf(r.Out, "%s:%d: %s\n", untrusted.Line(file, width), line, untrusted.Line(text, width))
 }
 
 // ReadManifests reads files, the manifests in directories, and standard input for -.
-func (l Reader) ReadManifests(ctx context.Context, args []string) ([]File, error) {
+func (r Reader) ReadManifests(ctx context.Context, args []string) ([]File, error) {
 	var out []File
 	for _, arg := range args {
 		read := readPath
 		if arg == "-" {
-			read = l.readStandardInput
+			read = r.readStandardInput
 		}
 		files, err := read(ctx, arg)
 		if err != nil {
@@ -94,8 +94,8 @@ func (l Reader) ReadManifests(ctx context.Context, args []string) ([]File, error
 	return out, nil
 }
 
-func (l Reader) readStandardInput(ctx context.Context, _ string) ([]File, error) {
-	data, err := l.ReadInput(ctx)
+func (r Reader) readStandardInput(ctx context.Context, _ string) ([]File, error) {
+	data, err := r.ReadInput(ctx)
 	if err != nil {
 		return nil, err
 	}

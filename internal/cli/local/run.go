@@ -32,20 +32,20 @@ type Flags struct {
 
 // Bind adds the flags. when is the beginning of their descriptions. In a program that also has other Runs, it describes
 // when the flags have an effect.
-func (o *Flags) Bind(flags *pflag.FlagSet, when string) {
-	flags.StringVarP(&o.dir, "directory", "C", ".", when+"the directory that the agent works in")
-	flags.StringArrayVar(&o.endpoints, "endpoint", nil, when+"NAME=URL: the endpoint of the Model NAME, in place of its own")
-	flags.StringArrayVar(&o.secrets, "secret", nil, when+"NAME/KEY=VARIABLE: the environment variable with a key of a Secret")
-	flags.StringVar(&o.modelKey, "model-key", "", when+"the environment variable with the key of each Model whose Secret is not in the files")
-	flags.BoolVar(&o.unconfined, "unconfined", false, when+"do not confine commands of the agent: they may do all that you may do")
-	flags.StringVar(&o.source, "continue", "", when+"continue the session of the local Run `NAME`; without a name, of the last one in the directory")
+func (f *Flags) Bind(flags *pflag.FlagSet, when string) {
+	flags.StringVarP(&f.dir, "directory", "C", ".", when+"the directory that the agent works in")
+	flags.StringArrayVar(&f.endpoints, "endpoint", nil, when+"NAME=URL: the endpoint of the Model NAME, in place of its own")
+	flags.StringArrayVar(&f.secrets, "secret", nil, when+"NAME/KEY=VARIABLE: the environment variable with a key of a Secret")
+	flags.StringVar(&f.modelKey, "model-key", "", when+"the environment variable with the key of each Model whose Secret is not in the files")
+	flags.BoolVar(&f.unconfined, "unconfined", false, when+"do not confine commands of the agent: they may do all that you may do")
+	flags.StringVar(&f.source, "continue", "", when+"continue the session of the local Run `NAME`; without a name, of the last one in the directory")
 	flags.Lookup("continue").NoOptDefVal = lastRun
-	flags.Int64Var(&o.step, "step", 0, when+"with --continue, only up to the step with this number, as in s14")
+	flags.Int64Var(&f.step, "step", 0, when+"with --continue, only up to the step with this number, as in s14")
 }
 
 // AreGiven reports whether the command line has one of the flags.
-func (o *Flags) AreGiven() bool {
-	return o.dir != "." || len(o.endpoints) > 0 || len(o.secrets) > 0 || o.modelKey != "" || o.unconfined || o.source != "" || o.step != 0
+func (f *Flags) AreGiven() bool {
+	return f.dir != "." || len(f.endpoints) > 0 || len(f.secrets) > 0 || f.modelKey != "" || f.unconfined || f.source != "" || f.step != 0
 }
 
 // Versions of Landlock, with the kernels that have them.

@@ -222,21 +222,21 @@ func refuseLocally(v *snapshot.Revision) error {
 }
 
 // adapt adapts an Agent to this machine.
-func (t *runnerInput) adapt(agent *v1alpha1.Agent, dir string) {
-	if t.Snapshot.Workspace.Git != nil || len(t.Snapshot.Workspace.Files) > 0 {
-		t.Snapshot.Workspace = task.Source{}
-		t.notes = append(t.notes, "spec.workspace of the Agent is not used: the workspace is "+dir+", and nothing is published.")
+func (r *runnerInput) adapt(agent *v1alpha1.Agent, dir string) {
+	if r.Snapshot.Workspace.Git != nil || len(r.Snapshot.Workspace.Files) > 0 {
+		r.Snapshot.Workspace = task.Source{}
+		r.notes = append(r.notes, "spec.workspace of the Agent is not used: the workspace is "+dir+", and nothing is published.")
 	}
-	if t.Snapshot.Sandbox == nil {
+	if r.Snapshot.Sandbox == nil {
 		return
 	}
 	if s := agent.Spec.Sandbox; s != nil && s.Image != "" {
-		t.notes = append(t.notes, "spec.sandbox.image "+s.Image+" is not used: commands use the programs of this machine.")
+		r.notes = append(r.notes, "spec.sandbox.image "+s.Image+" is not used: commands use the programs of this machine.")
 	}
 	told := "\n\nCommands run on the machine of the user. File tools call the workspace " + task.Workspace + "; for commands it is " + dir + ", where they start. Use relative paths in commands."
-	t.Snapshot.Agent.Instructions += told
-	for i := range t.Snapshot.Agents {
-		t.Snapshot.Agents[i].Instructions += told
+	r.Snapshot.Agent.Instructions += told
+	for i := range r.Snapshot.Agents {
+		r.Snapshot.Agents[i].Instructions += told
 	}
 }
 
@@ -292,12 +292,12 @@ func (r Run) secrets(s task.Snapshot, objects *lint.Objects) (map[string]map[str
 }
 
 // missing is the error about keys that have no value. It says where each was looked for.
-func (f secretSource) missing(keys []task.SecretKey) error {
+func (s secretSource) missing(keys []task.SecretKey) error {
 	told := make([]string, 0, len(keys))
 	isOfModel := false
 	for _, k := range keys {
-		isOfModel = isOfModel || f.ofModel[k]
-		told = append(told, k.Secret+"/"+k.Key+f.why(k))
+		isOfModel = isOfModel || s.ofModel[k]
+		told = append(told, k.Secret+"/"+k.Key+s.why(k))
 	}
 	where := fmt.Sprintf("Add it to a Secret in the files, or name the environment variable that has it with --secret %s/%s=VARIABLE", keys[0].Secret, keys[0].Key)
 	if isOfModel {
@@ -307,12 +307,12 @@ func (f secretSource) missing(keys []task.SecretKey) error {
 }
 
 // why says why a key has no value.
-func (f secretSource) why(k task.SecretKey) string {
-	secret := f.objects.Secrets[k.Secret]
+func (s secretSource) why(k task.SecretKey) string {
+	secret := s.objects.Secrets[k.Secret]
 	if secret == nil {
 		return " is not in the files"
 	}
-	at := f.objects.SecretsAt[k.Secret]
+	at := s.objects.SecretsAt[k.Secret]
 	if _, has := secret.Data[k.Key]; has {
 		return " is empty in " + at
 	}
@@ -320,17 +320,17 @@ func (f secretSource) why(k task.SecretKey) string {
 }
 
 // find returns the value of a key; false: there is none.
-func (f secretSource) find(k task.SecretKey) (string, bool, error) {
-	if value, found := f.given[k.Secret+"/"+k.Key]; found {
+func (s secretSource) find(k task.SecretKey) (string, bool, error) {
+	if value, found := s.given[k.Secret+"/"+k.Key]; found {
 		return value, true, nil
 	}
-	if secret := f.objects.Secrets[k.Secret]; secret != nil && len(bytes.TrimSpace(secret.Data[k.Key])) > 0 {
+	if secret := s.objects.Secrets[k.Secret]; secret != nil && len(bytes.TrimSpace(secret.Data[k.Key])) > 0 {
 		return string(secret.Data[k.Key]), true, nil
 	}
-	if f.variable == "" || !f.ofModel[k] {
+	if s.variable == "" || !s.ofModel[k] {
 		return "", false, nil
 	}
-	value, err := environmentValue("--model-key", f.variable)
+	value, err := environmentValue("--model-key", s.variable)
 	return value, err == nil, err
 }
 

@@ -28,45 +28,45 @@ type Description struct {
 }
 
 // Bind adds the flags that every Run has, with the description of -f.
-func (o *Description) Bind(flags *pflag.FlagSet, ofFiles string) {
-	flags.StringArrayVarP(&o.Files, "filename", "f", nil, ofFiles)
-	flags.StringVar(&o.Name, "name", "", "Name of the Run; by default it is generated")
-	flags.StringVarP(&o.Prompt, "prompt", "p", "", "Prompt, as TEXT behind the Agent; - for standard input")
-	flags.StringArrayVar(&o.images, "image", nil, fmt.Sprintf(ImageUsage, "with the prompt"))
-	flags.StringArrayVar(&o.Input, "input", nil, "KEY=VALUE of the input. VALUE has the declared type; if that is not known, it is JSON, or else text")
-	o.limits.Bind(flags, "End the Run after this many steps (spec.limits.steps)", "End the Run after this many tokens, for example 500k (spec.limits.tokens)", "End the Run at this cost, for example 1USD (spec.limits.cost)")
+func (d *Description) Bind(flags *pflag.FlagSet, ofFiles string) {
+	flags.StringArrayVarP(&d.Files, "filename", "f", nil, ofFiles)
+	flags.StringVar(&d.Name, "name", "", "Name of the Run; by default it is generated")
+	flags.StringVarP(&d.Prompt, "prompt", "p", "", "Prompt, as TEXT behind the Agent; - for standard input")
+	flags.StringArrayVar(&d.images, "image", nil, fmt.Sprintf(ImageUsage, "with the prompt"))
+	flags.StringArrayVar(&d.Input, "input", nil, "KEY=VALUE of the input. VALUE has the declared type; if that is not known, it is JSON, or else text")
+	d.limits.Bind(flags, "End the Run after this many steps (spec.limits.steps)", "End the Run after this many tokens, for example 500k (spec.limits.tokens)", "End the Run at this cost, for example 1USD (spec.limits.cost)")
 }
 
 // BindLabels adds the flag of labels, which a Run in a cluster has.
-func (o *Description) BindLabels(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&o.Labels, "label", nil, "KEY=VALUE: a label of the Run")
+func (d *Description) BindLabels(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&d.Labels, "label", nil, "KEY=VALUE: a label of the Run")
 }
 
 // CheckValues returns an error if a flag of the Run has a value that it cannot have. It is called
 // before anything is created or started.
-func (o *Description) CheckValues() error {
-	if _, err := o.labelsOf(nil); err != nil {
+func (d *Description) CheckValues() error {
+	if _, err := d.labelsOf(nil); err != nil {
 		return err
 	}
-	if _, err := o.limits.Read(); err != nil {
+	if _, err := d.limits.Read(); err != nil {
 		return err
 	}
-	if o.Prompt == "-" && slices.Contains(o.Files, "-") {
+	if d.Prompt == "-" && slices.Contains(d.Files, "-") {
 		return exit.Usagef("-f - and -p - both read standard input: write one of them to a file")
 	}
-	_, err := PairsOf("--input", "KEY=VALUE", o.Input)
+	_, err := PairsOf("--input", "KEY=VALUE", d.Input)
 	return err
 }
 
 // apply sets the labels and limits of a Run that flags name.
-func (o *Description) apply(run *v1alpha1.Run) error {
-	labels, err := o.labelsOf(run.Labels)
+func (d *Description) apply(run *v1alpha1.Run) error {
+	labels, err := d.labelsOf(run.Labels)
 	if err != nil {
 		return err
 	}
 	run.Labels = labels
-	given, err := o.limits.Read()
-	if err != nil || !o.limits.AreGiven() {
+	given, err := d.limits.Read()
+	if err != nil || !d.limits.AreGiven() {
 		return err
 	}
 	limits := &v1alpha1.Limits{}
@@ -81,8 +81,8 @@ func (o *Description) apply(run *v1alpha1.Run) error {
 }
 
 // labelsOf returns labels with those of the flags added.
-func (o *Description) labelsOf(labels map[string]string) (map[string]string, error) {
-	pairs, err := PairsOf("--label", "KEY=VALUE", o.Labels)
+func (d *Description) labelsOf(labels map[string]string) (map[string]string, error) {
+	pairs, err := PairsOf("--label", "KEY=VALUE", d.Labels)
 	if err != nil || len(pairs) == 0 {
 		return labels, err
 	}
@@ -115,24 +115,24 @@ func PairsOf(flag, form string, values []string) ([]Pair, error) {
 }
 
 // Overwrite sets the fields of a Run for which the command line has a flag.
-func (o *Description) Overwrite(ctx context.Context, s *terminal.Streams, run *v1alpha1.Run, declared Declaration) error {
-	if o.Name != "" {
-		run.Name, run.GenerateName = o.Name, ""
+func (d *Description) Overwrite(ctx context.Context, s *terminal.Streams, run *v1alpha1.Run, declared Declaration) error {
+	if d.Name != "" {
+		run.Name, run.GenerateName = d.Name, ""
 	}
-	if o.Prompt != "" {
-		prompt, err := s.Argument(ctx, o.Prompt)
+	if d.Prompt != "" {
+		prompt, err := s.Argument(ctx, d.Prompt)
 		if err != nil {
 			return err
 		}
 		run.Spec.Prompt = prompt
 	}
-	if len(o.images) > 0 {
-		run.Spec.Images = o.images
+	if len(d.images) > 0 {
+		run.Spec.Images = d.images
 	}
-	if err := o.apply(run); err != nil || len(o.Input) == 0 {
+	if err := d.apply(run); err != nil || len(d.Input) == 0 {
 		return err
 	}
-	input, err := declared.merged(run.Spec.Input, o.Input)
+	input, err := declared.merged(run.Spec.Input, d.Input)
 	run.Spec.Input = input
 	return err
 }
@@ -144,22 +144,22 @@ const ImageUsage = "An image or PDF below /workspace that the agent is shown %s,
 // SetArguments sets the Agent or Workflow, and the prompt, from the arguments of a command. Names of Agents have no
 // spaces, so a single argument with a space is the prompt, and a flag such as -f names the Agent. The usage for the
 // error message shows how to name an Agent before a prompt.
-func (o *Description) SetArguments(args []string, byAnotherFlag bool, usage string) error {
-	named := byAnotherFlag || len(o.Files) > 0
+func (d *Description) SetArguments(args []string, byAnotherFlag bool, usage string) error {
+	named := byAnotherFlag || len(d.Files) > 0
 	switch {
 	case len(args) == 0:
 		return nil
 	case len(args) == 1 && !strings.ContainsAny(args[0], " \t\n"):
-		o.Target = args[0]
+		d.Target = args[0]
 		return nil
 	case len(args) == 1 && !named:
 		return exit.Usagef("%q is a text: name its Agent too, as in %s", args[0], usage)
-	case o.Prompt != "":
+	case d.Prompt != "":
 		return exit.Usagef("the prompt is given twice, as TEXT and with -p: leave out one of them")
 	case len(args) == 2:
-		o.Target = args[0]
+		d.Target = args[0]
 	}
-	o.Prompt = args[len(args)-1]
+	d.Prompt = args[len(args)-1]
 	return nil
 }
 

@@ -20,9 +20,9 @@ type ConversationFlags struct {
 }
 
 // Bind adds the flags with their descriptions.
-func (o *ConversationFlags) Bind(flags *pflag.FlagSet, color, asJSON string) {
-	flags.StringVar(&o.Color, "color", ColorAuto, color+": auto, always or never")
-	flags.BoolVar(&o.JSON, "json", false, asJSON)
+func (c *ConversationFlags) Bind(flags *pflag.FlagSet, color, asJSON string) {
+	flags.StringVar(&c.Color, "color", ColorAuto, color+": auto, always or never")
+	flags.BoolVar(&c.JSON, "json", false, asJSON)
 }
 
 // ConversationOptions returns the options with which a terminal shows a conversation. NO_COLOR is a convention of many
