@@ -26,46 +26,46 @@ type exchange struct {
 // send sends the request. If the provider refuses thinking of earlier answers, the request is sent once more without
 // it, and likewise for files and for the changes of RepairLog. report is called before each further request; wanted is
 // false if it returns false.
-func (x *exchange) send(report func(model.Delta) bool) (wanted bool, err error) {
-	return x.files.Send(x.Call, x.req, func() (bool, error) { return x.sendThinking(report) }, report)
+func (e *exchange) send(report func(model.Delta) bool) (wanted bool, err error) {
+	return e.files.Send(e.Call, e.req, func() (bool, error) { return e.sendThinking(report) }, report)
 }
 
 // sendThinking sends the request, without thinking if that is refused.
-func (x *exchange) sendThinking(report func(model.Delta) bool) (wanted bool, err error) {
-	wanted, err = x.repairs.Send(x.Call, x.post, report)
-	if !wanted || !isThinkingRefused(err) || x.endpoint.NoRepair || !x.refused.Add(x.req) {
+func (e *exchange) sendThinking(report func(model.Delta) bool) (wanted bool, err error) {
+	wanted, err = e.repairs.Send(e.Call, e.post, report)
+	if !wanted || !isThinkingRefused(err) || e.endpoint.NoRepair || !e.refused.Add(e.req) {
 		return wanted, err
 	}
 	repair := &model.Repair{Kind: model.RepairReasoning, Change: "thinking of earlier answers is not sent"}
 	if !report(model.Delta{Repair: repair, Because: err.Error()}) {
 		return false, nil
 	}
-	return x.repairs.Send(x.Call, x.post, report)
+	return e.repairs.Send(e.Call, e.post, report)
 }
 
-func (x *exchange) post() error {
-	fields, err := x.body(x.req, x.previous)
+func (e *exchange) post() error {
+	fields, err := e.body(e.req, e.previous)
 	if err != nil {
 		return &model.BadRequestError{Message: err.Error()}
 	}
-	x.describe(fields)
+	e.describe(fields)
 	body, err := encode(fields)
 	if err != nil {
 		return &model.BadRequestError{Message: err.Error()}
 	}
-	req, err := http.NewRequestWithContext(x.Context(), http.MethodPost, x.base+x.path(), bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(e.Context(), http.MethodPost, e.base+e.path(), bytes.NewReader(body))
 	if err != nil {
-		return &model.BadRequestError{Message: x.Clean(err).Error()}
+		return &model.BadRequestError{Message: e.Clean(err).Error()}
 	}
-	req.URL.RawQuery = x.query
+	req.URL.RawQuery = e.query
 	req.Header.Set("Content-Type", "application/json")
-	if x.dialect.invokes {
+	if e.dialect.invokes {
 		req.Header.Set("Accept", httpapi.ContentFrames)
 	} else {
 		req.Header.Set("Accept", "text/event-stream")
 		req.Header.Set("Anthropic-Version", version)
 	}
-	x.answer, err = x.Send(req)
+	e.answer, err = e.Send(req)
 	return err
 }
 
@@ -78,17 +78,17 @@ func (c *client) path() string {
 }
 
 // describe applies the repairs to a body and keeps a description of the request.
-func (x *exchange) describe(body map[string]any) {
-	repairs := x.repairs.Now()
+func (e *exchange) describe(body map[string]any) {
+	repairs := e.repairs.Now()
 	_, limit := repairs.Apply(body, fieldMaxTokens)
-	x.Sent = httpapi.NewSent(x.req, body, map[string]string{
+	e.Sent = httpapi.NewSent(e.req, body, map[string]string{
 		fieldMaxTokens: httpapi.SettingOutput, "temperature": httpapi.SettingTemperature, "top_p": httpapi.SettingTopP,
 		"thinking": httpapi.SettingReasoning, "output_config": httpapi.SettingReasoning,
 	})
-	x.Sent.Model = x.model
-	x.Sent.OutputField, x.Sent.MaxOutput = fieldMaxTokens, limit
-	x.Sent.EchoesReasoning = x.dialect.echo == echoReceived
-	if x.dialect.cachesPrompt && !repairs.Dropped(fieldCacheControl) {
-		x.Sent.MessageFields = []string{fieldCacheControl}
+	e.Sent.Model = e.model
+	e.Sent.OutputField, e.Sent.MaxOutput = fieldMaxTokens, limit
+	e.Sent.EchoesReasoning = e.dialect.echo == echoReceived
+	if e.dialect.cachesPrompt && !repairs.Dropped(fieldCacheControl) {
+		e.Sent.MessageFields = []string{fieldCacheControl}
 	}
 }

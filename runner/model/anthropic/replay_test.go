@@ -175,29 +175,29 @@ type referenceDecoder struct {
 	reason string
 }
 
-func (w *referenceDecoder) addEvent(v map[string]any) {
+func (r *referenceDecoder) addEvent(v map[string]any) {
 	index, _ := v["index"].(float64)
 	d, _ := v["delta"].(map[string]any)
 	switch v["type"] {
 	case "message_start":
-		maps.Copy(w.usage, v["message"].(map[string]any)["usage"].(map[string]any))
+		maps.Copy(r.usage, v["message"].(map[string]any)["usage"].(map[string]any))
 	case "content_block_start":
-		w.blocks[index] = v["content_block"].(map[string]any)
+		r.blocks[index] = v["content_block"].(map[string]any)
 	case "content_block_delta":
-		b := w.blocks[index]
+		b := r.blocks[index]
 		for _, field := range []string{"text", "thinking", "signature", "partial_json"} {
 			b[field] = str(b[field]) + str(d[field])
 		}
 	case "message_delta":
-		w.reason = cmp.Or(str(d["stop_reason"]), w.reason)
-		maps.Copy(w.usage, v["usage"].(map[string]any))
+		r.reason = cmp.Or(str(d["stop_reason"]), r.reason)
+		maps.Copy(r.usage, v["usage"].(map[string]any))
 	}
 }
 
-func (w *referenceDecoder) result() summary {
+func (r *referenceDecoder) result() summary {
 	var got summary
-	for i := range len(w.blocks) {
-		switch b := w.blocks[float64(i)]; b["type"] {
+	for i := range len(r.blocks) {
+		switch b := r.blocks[float64(i)]; b["type"] {
 		case "text":
 			got.Text += str(b["text"])
 		case "thinking":
@@ -215,10 +215,10 @@ func (w *referenceDecoder) result() summary {
 			got.Opaque = append(got.Opaque, str(b["type"]))
 		}
 	}
-	got.Finish = map[string]step.Finish{"end_turn": step.FinishStop, "stop_sequence": step.FinishStop, "tool_use": step.FinishCalls, "max_tokens": step.FinishLength}[w.reason]
-	parts, _ := w.usage["iterations"].([]any)
+	got.Finish = map[string]step.Finish{"end_turn": step.FinishStop, "stop_sequence": step.FinishStop, "tool_use": step.FinishCalls, "max_tokens": step.FinishLength}[r.reason]
+	parts, _ := r.usage["iterations"].([]any)
 	if len(parts) == 0 {
-		parts = []any{w.usage}
+		parts = []any{r.usage}
 	}
 	for _, p := range parts {
 		number := func(key string) int64 { f, _ := p.(map[string]any)[key].(float64); return int64(f) }
@@ -230,10 +230,10 @@ func (w *referenceDecoder) result() summary {
 			got.Usage.ContextTokens = number("input_tokens") + number("cache_read_input_tokens") + number("cache_creation_input_tokens") + number("output_tokens")
 		}
 	}
-	details, _ := w.usage["output_tokens_details"].(map[string]any)
+	details, _ := r.usage["output_tokens_details"].(map[string]any)
 	thought, _ := details["thinking_tokens"].(float64)
 	got.Usage.ReasoningTokens = int64(thought)
-	if cost, ok := w.usage["cost"].(float64); ok { // of a gateway
+	if cost, ok := r.usage["cost"].(float64); ok { // of a gateway
 		got.Usage.CostMicroUSD, got.Usage.Priced = int64(math.Round(cost*1e6)), true
 	}
 	return got

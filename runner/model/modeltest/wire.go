@@ -33,8 +33,8 @@ var chat = &wire{
 }
 
 // shows reports whether a request carries the key.
-func (on *wire) shows(h http.Header, key string) bool {
-	for _, shown := range on.keys(h) {
+func (w *wire) shows(h http.Header, key string) bool {
+	for _, shown := range w.keys(h) {
 		if shown == key || shown == "Bearer "+key {
 			return true
 		}
@@ -43,11 +43,11 @@ func (on *wire) shows(h http.Header, key string) bool {
 }
 
 // refuse answers an error.
-func (on *wire) refuse(w http.ResponseWriter, status int, message string) {
-	w.Header().Set("Content-Type", "application/json")
-	if on.framed {
-		w.Header().Set("X-Amzn-ErrorType", exceptionOf(status)+":http://internal.amazon.com/coral/com.amazon.bedrock/")
+func (w *wire) refuse(rw http.ResponseWriter, status int, message string) {
+	rw.Header().Set("Content-Type", "application/json")
+	if w.framed {
+		rw.Header().Set("X-Amzn-ErrorType", exceptionOf(status)+":http://internal.amazon.com/coral/com.amazon.bedrock/")
 	}
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(on.failure(status, message)) // the client went away
+	rw.WriteHeader(status)
+	_ = json.NewEncoder(rw).Encode(w.failure(status, message)) // the client went away
 }

@@ -24,58 +24,58 @@ type exchange struct {
 }
 
 // open sends the request.
-func (x *exchange) open() error {
-	x.request = x.client.request(x.req)
+func (e *exchange) open() error {
+	e.request = e.client.request(e.req)
 	config := openai.DefaultConfig("") // the Call authenticates
-	config.BaseURL = x.base
-	config.HTTPClient = x
+	config.BaseURL = e.base
+	config.HTTPClient = e
 	// The stream is read from x.answer: the library's own reader drops reasoning and
 	// costs, and takes a stream that broke off for a whole answer.
-	_, err := openai.NewClientWithConfig(config).CreateChatCompletionStream(x.Context(), x.request.library)
-	if err != nil && x.err == nil {
-		return &model.BadRequestError{Message: x.Clean(err).Error()} // the library sent nothing
+	_, err := openai.NewClientWithConfig(config).CreateChatCompletionStream(e.Context(), e.request.library)
+	if err != nil && e.err == nil {
+		return &model.BadRequestError{Message: e.Clean(err).Error()} // the library sent nothing
 	}
 	return err
 }
 
 // Do implements [openai.HTTPDoer].
-func (x *exchange) Do(req *http.Request) (*http.Response, error) {
-	if x.err = x.complete(req); x.err == nil {
-		x.answer, x.err = x.Send(req)
+func (e *exchange) Do(req *http.Request) (*http.Response, error) {
+	if e.err = e.complete(req); e.err == nil {
+		e.answer, e.err = e.Send(req)
 	}
-	if x.err != nil {
-		return nil, x.err
+	if e.err != nil {
+		return nil, e.err
 	}
-	return x.answer.Response, nil
+	return e.answer.Response, nil
 }
 
 // complete adds to the library's request the fields that its types lack, and the query.
-func (x *exchange) complete(req *http.Request) error {
+func (e *exchange) complete(req *http.Request) error {
 	written, err := io.ReadAll(req.Body)
 	if err != nil {
 		return &model.BadRequestError{Message: err.Error()} // of memory: cannot fail
 	}
-	body, err := x.body(written)
+	body, err := e.body(written)
 	if err != nil {
 		return &model.BadRequestError{Message: err.Error()}
 	}
 	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	req.Body, _ = req.GetBody()
 	req.ContentLength = int64(len(body))
-	req.URL.RawQuery = x.query
+	req.URL.RawQuery = e.query
 	return nil
 }
 
 // body returns the body of the request, and keeps a description of it.
-func (x *exchange) body(written []byte) ([]byte, error) {
-	body, err := x.request.complete(written)
+func (e *exchange) body(written []byte) ([]byte, error) {
+	body, err := e.request.complete(written)
 	if err != nil {
 		return nil, err
 	}
-	field, limit := x.repairs.Now().Apply(body, x.dialect.maxTokens)
-	x.request.settings[field] = httpapi.SettingOutput
-	x.Sent = httpapi.NewSent(x.req, body, x.request.settings)
-	x.Sent.OutputField, x.Sent.MaxOutput, x.Sent.EchoesReasoning = field, limit, true
-	x.Sent.MessageFields = x.request.messageFields
+	field, limit := e.repairs.Now().Apply(body, e.dialect.maxTokens)
+	e.request.settings[field] = httpapi.SettingOutput
+	e.Sent = httpapi.NewSent(e.req, body, e.request.settings)
+	e.Sent.OutputField, e.Sent.MaxOutput, e.Sent.EchoesReasoning = field, limit, true
+	e.Sent.MessageFields = e.request.messageFields
 	return httpapi.Encode(body)
 }

@@ -149,9 +149,9 @@ type referenceDecoder struct {
 	names, args map[string]string
 }
 
-func (w *referenceDecoder) addEvent(v map[string]any) {
+func (r *referenceDecoder) addEvent(v map[string]any) {
 	if u, ok := v["usage"].(map[string]any); ok {
-		w.addUsage(u)
+		r.addUsage(u)
 	}
 	choices, _ := v["choices"].([]any)
 	for _, c := range choices {
@@ -159,43 +159,43 @@ func (w *referenceDecoder) addEvent(v map[string]any) {
 		if c["index"] == 1.0 {
 			continue // of two answers, which we never ask for
 		}
-		w.reason = cmp.Or(str(c["finish_reason"]), w.reason)
+		r.reason = cmp.Or(str(c["finish_reason"]), r.reason)
 		m, _ := c["message"].(map[string]any)
-		if delta, ok := c["delta"].(map[string]any); ok && (w.streamed || m == nil) {
+		if delta, ok := c["delta"].(map[string]any); ok && (r.streamed || m == nil) {
 			m = delta
 		}
 		if m != nil {
-			w.addMessage(m)
+			r.addMessage(m)
 		}
 	}
 }
 
-func (w *referenceDecoder) addMessage(m map[string]any) {
-	w.Text += str(m["content"])
+func (r *referenceDecoder) addMessage(m map[string]any) {
+	r.Text += str(m["content"])
 	parts, _ := m["content"].([]any)
 	for _, p := range parts {
 		p := p.(map[string]any)
-		w.Text += str(p["text"])
+		r.Text += str(p["text"])
 		if inner, ok := p["thinking"].([]any); ok {
-			w.Thinking += str(inner[0].(map[string]any)["text"])
+			r.Thinking += str(inner[0].(map[string]any)["text"])
 		}
 	}
-	w.Text += str(m["refusal"])
-	w.isRefusal = w.isRefusal || str(m["refusal"]) != ""
+	r.Text += str(m["refusal"])
+	r.isRefusal = r.isRefusal || str(m["refusal"]) != ""
 	details := ""
 	list, _ := m["reasoning_details"].([]any)
 	for _, d := range list {
 		details += str(d.(map[string]any)["text"]) + str(d.(map[string]any)["summary"])
 	}
-	w.Thinking += cmp.Or(str(m["reasoning_content"]), str(m["reasoning"]), details)
+	r.Thinking += cmp.Or(str(m["reasoning_content"]), str(m["reasoning"]), details)
 	calls, _ := m["tool_calls"].([]any)
 	if f, ok := m["function_call"].(map[string]any); ok && calls == nil {
 		calls = []any{map[string]any{"function": f}}
 	}
-	w.addCalls(calls)
+	r.addCalls(calls)
 }
 
-func (w *referenceDecoder) addCalls(calls []any) {
+func (r *referenceDecoder) addCalls(calls []any) {
 	for position, c := range calls {
 		c := c.(map[string]any)
 		key := fmt.Sprint(position)
@@ -206,49 +206,49 @@ func (w *referenceDecoder) addCalls(calls []any) {
 		if str(f["name"])+str(f["arguments"]) == "" {
 			continue // says nothing yet, or at all (Snowflake)
 		}
-		if !slices.Contains(w.order, key) {
-			w.order = append(w.order, key)
+		if !slices.Contains(r.order, key) {
+			r.order = append(r.order, key)
 		}
-		w.names[key] = cmp.Or(w.names[key], str(f["name"]))
-		w.args[key] += str(f["arguments"])
+		r.names[key] = cmp.Or(r.names[key], str(f["name"]))
+		r.args[key] += str(f["arguments"])
 	}
 }
 
-func (w *referenceDecoder) addUsage(u map[string]any) {
+func (r *referenceDecoder) addUsage(u map[string]any) {
 	number := func(m map[string]any, key string) int64 { f, _ := m[key].(float64); return int64(f) }
 	in, _ := u["prompt_tokens_details"].(map[string]any)
 	out, _ := u["completion_tokens_details"].(map[string]any)
-	w.In, w.Out = number(u, "prompt_tokens"), number(u, "completion_tokens")
-	w.Read = max(number(in, "cached_tokens"), number(u, "prompt_cache_hit_tokens"), number(u, "cached_tokens"), number(u, "num_cached_tokens"))
-	w.Read = min(w.Read, w.In) // Azure's Grok has more in the cache than it read
-	if hidden := number(u, "total_tokens") - w.In - w.Out; hidden > 0 {
-		w.Out += hidden
-	} else if thought := number(out, "reasoning_tokens"); thought > w.Out {
-		w.Out += thought
+	r.In, r.Out = number(u, "prompt_tokens"), number(u, "completion_tokens")
+	r.Read = max(number(in, "cached_tokens"), number(u, "prompt_cache_hit_tokens"), number(u, "cached_tokens"), number(u, "num_cached_tokens"))
+	r.Read = min(r.Read, r.In) // Azure's Grok has more in the cache than it read
+	if hidden := number(u, "total_tokens") - r.In - r.Out; hidden > 0 {
+		r.Out += hidden
+	} else if thought := number(out, "reasoning_tokens"); thought > r.Out {
+		r.Out += thought
 	}
 }
 
 // thinkTags matches thinking at the start of a text.
 var thinkTags = regexp.MustCompile(`(?s)^\s*<think>(.*?)(</think>\s*|$)`)
 
-func (w *referenceDecoder) result() summary {
-	if m := thinkTags.FindStringSubmatch(w.Text); m != nil {
-		w.Thinking += m[1]
-		w.Text = w.Text[len(m[0]):]
+func (r *referenceDecoder) result() summary {
+	if m := thinkTags.FindStringSubmatch(r.Text); m != nil {
+		r.Thinking += m[1]
+		r.Text = r.Text[len(m[0]):]
 	}
-	for _, key := range w.order {
-		w.Calls = append(w.Calls, model.Call{Name: w.names[key], Args: wiretest.CanonicalJSON(cmp.Or(w.args[key], "{}"))})
+	for _, key := range r.order {
+		r.Calls = append(r.Calls, model.Call{Name: r.names[key], Args: wiretest.CanonicalJSON(cmp.Or(r.args[key], "{}"))})
 	}
-	w.Finish = step.FinishStop
+	r.Finish = step.FinishStop
 	switch {
-	case w.isRefusal:
-		w.Finish = step.FinishRefusal
-	case w.reason == "length":
-		w.Finish = step.FinishLength
-	case len(w.Calls) > 0:
-		w.Finish = step.FinishCalls
+	case r.isRefusal:
+		r.Finish = step.FinishRefusal
+	case r.reason == "length":
+		r.Finish = step.FinishLength
+	case len(r.Calls) > 0:
+		r.Finish = step.FinishCalls
 	}
-	return w.summary
+	return r.summary
 }
 
 func str(v any) string { s, _ := v.(string); return s }

@@ -33,8 +33,8 @@ type providerState struct {
 	Calls map[int]json.RawMessage `json:"calls,omitempty"`
 }
 
-func (k *providerState) empty() bool {
-	return k.Field == "" && len(k.Details) == 0 && k.Extra == nil
+func (p *providerState) empty() bool {
+	return p.Field == "" && len(p.Details) == 0 && p.Extra == nil
 }
 
 // callState is the data that must be sent back with one call. It is the Part.Provider of a call.
@@ -49,8 +49,8 @@ func (c callState) encode() json.RawMessage {
 }
 
 // encode returns the state as Part.Provider.
-func (k *providerState) encode() json.RawMessage {
-	data, _ := json.Marshal(k) // raw values that were decoded before: cannot fail
+func (p *providerState) encode() json.RawMessage {
+	data, _ := json.Marshal(p) // raw values that were decoded before: cannot fail
 	return data
 }
 
@@ -84,18 +84,18 @@ func readReasoning(s step.Step) *sentReasoning {
 	return t
 }
 
-func (t *sentReasoning) add(k providerState) {
+func (s *sentReasoning) add(k providerState) {
 	if k.Field != "" {
-		t.Field = k.Field
+		s.Field = k.Field
 	}
-	t.Details = append(t.Details, k.Details...)
+	s.Details = append(s.Details, k.Details...)
 	if k.Extra != nil {
-		t.Extra = k.Extra
+		s.Extra = k.Extra
 	}
-	if t.Calls == nil {
-		t.Calls = map[int]json.RawMessage{}
+	if s.Calls == nil {
+		s.Calls = map[int]json.RawMessage{}
 	}
-	maps.Copy(t.Calls, k.Calls)
+	maps.Copy(s.Calls, k.Calls)
 }
 
 // addReasoning writes the reasoning of an earlier answer into its message. Details replace the text, because they have
@@ -180,15 +180,15 @@ func (d *detail) growing() []growing {
 }
 
 // add adds pieces and returns the thinking in them.
-func (s *details) add(pieces []json.RawMessage) string {
+func (d *details) add(pieces []json.RawMessage) string {
 	var output strings.Builder
 	for _, raw := range pieces {
-		if len(s.open) > maxDetails {
+		if len(d.open) > maxDetails {
 			break // which ends the answer
 		}
 		var fields map[string]json.RawMessage
 		if json.Unmarshal(raw, &fields) == nil {
-			s.find(fields).extend(fields, &output)
+			d.find(fields).extend(fields, &output)
 		}
 	}
 	return output.String()
@@ -210,30 +210,30 @@ func (d *detail) extend(fields map[string]json.RawMessage, output *strings.Build
 }
 
 // find returns the detail that a piece belongs to: the last, or a new one.
-func (s *details) find(piece map[string]json.RawMessage) *detail {
-	if n := len(s.open); n > 0 && piece["data"] == nil {
-		last := s.open[n-1]
+func (d *details) find(piece map[string]json.RawMessage) *detail {
+	if n := len(d.open); n > 0 && piece["data"] == nil {
+		last := d.open[n-1]
 		if string(last.fields["type"]) == string(piece["type"]) && string(last.fields["index"]) == string(piece["index"]) {
 			return last
 		}
 	}
-	d := &detail{fields: map[string]json.RawMessage{}}
-	s.open = append(s.open, d)
-	return d
+	one := &detail{fields: map[string]json.RawMessage{}}
+	d.open = append(d.open, one)
+	return one
 }
 
 // take returns the details and starts with none.
-func (s *details) take() []json.RawMessage {
+func (d *details) take() []json.RawMessage {
 	var list []json.RawMessage
-	for _, d := range s.open {
-		for _, g := range d.growing() {
+	for _, one := range d.open {
+		for _, g := range one.growing() {
 			if g.whole.Len() > 0 {
-				d.fields[g.name], _ = json.Marshal(httpapi.Whole(g.whole.String())) // a string: cannot fail
+				one.fields[g.name], _ = json.Marshal(httpapi.Whole(g.whole.String())) // a string: cannot fail
 			}
 		}
-		data, _ := json.Marshal(d.fields) // decoded before: cannot fail
+		data, _ := json.Marshal(one.fields) // decoded before: cannot fail
 		list = append(list, data)
 	}
-	s.open = nil
+	d.open = nil
 	return list
 }

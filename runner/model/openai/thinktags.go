@@ -28,42 +28,42 @@ const (
 )
 
 // read splits a piece of content into thinking and text.
-func (n *thinkTagParser) read(piece string) (thinking, text string) {
-	if n.state == thinkTagText || piece == "" {
+func (t *thinkTagParser) read(piece string) (thinking, text string) {
+	if t.state == thinkTagText || piece == "" {
 		return "", piece
 	}
-	piece = n.held + piece
-	n.held = ""
-	if n.state == thinkTagLead {
+	piece = t.held + piece
+	t.held = ""
+	if t.state == thinkTagLead {
 		lead := strings.TrimLeft(piece, " \t\r\n")
 		rest, opens := strings.CutPrefix(lead, thinkOpen)
 		near := len(piece)-len(lead) <= maxLead
 		switch {
 		case opens && near:
-			n.state, piece = thinkTagInside, rest
+			t.state, piece = thinkTagInside, rest
 		case strings.HasPrefix(thinkOpen, lead) && near:
-			n.held = piece
+			t.held = piece
 			return "", ""
 		default:
-			n.state = thinkTagText
+			t.state = thinkTagText
 			return "", piece
 		}
 	}
-	if n.state == thinkTagInside {
-		thinking, piece = n.inside(piece)
+	if t.state == thinkTagInside {
+		thinking, piece = t.inside(piece)
 	}
-	return thinking, n.gap(piece)
+	return thinking, t.gap(piece)
 }
 
 // inside splits a piece at the closing tag.
-func (n *thinkTagParser) inside(piece string) (thinking, rest string) {
+func (t *thinkTagParser) inside(piece string) (thinking, rest string) {
 	if thinking, rest, closes := strings.Cut(piece, thinkClose); closes {
-		n.state = thinkTagGap
+		t.state = thinkTagGap
 		return thinking, rest
 	}
 	for length := min(len(thinkClose)-1, len(piece)); length > 0; length-- {
 		if start := len(piece) - length; strings.HasPrefix(thinkClose, piece[start:]) {
-			n.held = piece[start:]
+			t.held = piece[start:]
 			return piece[:start], ""
 		}
 	}
@@ -71,22 +71,22 @@ func (n *thinkTagParser) inside(piece string) (thinking, rest string) {
 }
 
 // gap removes the white space between thinking and text.
-func (n *thinkTagParser) gap(piece string) string {
-	if n.state != thinkTagGap {
+func (t *thinkTagParser) gap(piece string) string {
+	if t.state != thinkTagGap {
 		return ""
 	}
 	piece = strings.TrimLeft(piece, " \t\r\n")
 	if piece != "" {
-		n.state = thinkTagText
+		t.state = thinkTagText
 	}
 	return piece
 }
 
 // end returns the text that was held back.
-func (n *thinkTagParser) end() (thinking, text string) {
-	held := n.held
-	n.held = ""
-	if n.state == thinkTagInside {
+func (t *thinkTagParser) end() (thinking, text string) {
+	held := t.held
+	t.held = ""
+	if t.state == thinkTagInside {
 		return held, ""
 	}
 	return "", held

@@ -202,8 +202,8 @@ func (a *answer) result() (finish step.Finish, unclear string, err error) {
 
 // stored returns a reasoning item in the form in which it is sent back, as Part.Provider; nil if it has nothing that a
 // model reads again.
-func (h *outputItem) stored(raw json.RawMessage) json.RawMessage {
-	if h.Encrypted == "" && len(h.Content) == 0 {
+func (o *outputItem) stored(raw json.RawMessage) json.RawMessage {
+	if o.Encrypted == "" && len(o.Content) == 0 {
 		return nil
 	}
 	var fields map[string]json.RawMessage
@@ -211,7 +211,7 @@ func (h *outputItem) stored(raw json.RawMessage) json.RawMessage {
 		return nil
 	}
 	for name, value := range fields {
-		isEmpty := string(value) == "null" || name == "content" && len(h.Content) == 0
+		isEmpty := string(value) == "null" || name == "content" && len(o.Content) == 0
 		if isEmpty || name == "id" || name == "status" {
 			delete(fields, name)
 		}

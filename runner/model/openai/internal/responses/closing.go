@@ -37,33 +37,33 @@ var identities = []identity{
 }
 
 // content returns the text of a message, or a call with its arguments.
-func (it *item) content() string {
-	if it.kind == typeCall {
-		return it.name + canonical(it.arguments.String())
+func (i *item) content() string {
+	if i.kind == typeCall {
+		return i.name + canonical(i.arguments.String())
 	}
-	return httpapi.Whole(it.text.String())
+	return httpapi.Whole(i.text.String())
 }
 
-func (h *outputItem) content() string {
-	if h.Type == typeCall {
-		return h.Name + canonical(argumentsText(h.Arguments))
+func (o *outputItem) content() string {
+	if o.Type == typeCall {
+		return o.Name + canonical(argumentsText(o.Arguments))
 	}
-	return h.text()
+	return o.text()
 }
 
 // isAnother reports whether an item of the same kind, index or position is a different item: it has another id and does
 // not continue the present text. Ids alone do not count, since some gateways change them from event to event.
-func (it *item) isAnother(h *outputItem) bool {
-	if !differ(it.id, h.ID) && !differ(it.callID, h.CallID) {
+func (i *item) isAnother(h *outputItem) bool {
+	if !differ(i.id, h.ID) && !differ(i.callID, h.CallID) {
 		return false
 	}
-	switch it.kind {
+	switch i.kind {
 	case typeCall:
-		args, begun := argumentsText(h.Arguments), it.arguments.String()
+		args, begun := argumentsText(h.Arguments), i.arguments.String()
 		isOfCall := strings.HasPrefix(args, begun) || canonical(args) == canonical(begun)
-		return differ(it.name, h.Name) || !isOfCall
+		return differ(i.name, h.Name) || !isOfCall
 	case typeMessage:
-		return !strings.HasPrefix(h.text(), httpapi.Whole(it.text.String()))
+		return !strings.HasPrefix(h.text(), httpapi.Whole(i.text.String()))
 	}
 	return false
 }
@@ -72,20 +72,20 @@ func (it *item) isAnother(h *outputItem) bool {
 func differ(a, b string) bool { return a != "" && b != "" && a != b }
 
 // text returns the text of a message; empty for any other item.
-func (h *outputItem) text() string {
-	if h.Type != typeMessage {
+func (o *outputItem) text() string {
+	if o.Type != typeMessage {
 		return ""
 	}
 	var all strings.Builder
-	for _, c := range h.Content {
+	for _, c := range o.Content {
 		all.WriteString(string(c.Text) + string(c.Refusal))
 	}
 	return all.String()
 }
 
 // isRefusal reports whether a message has a refusal.
-func (h *outputItem) isRefusal() bool {
-	return slices.ContainsFunc(h.Content, func(c contentPart) bool { return c.Refusal != "" })
+func (o *outputItem) isRefusal() bool {
+	return slices.ContainsFunc(o.Content, func(c contentPart) bool { return c.Refusal != "" })
 }
 
 // canonical returns JSON in one form, and any other text as it is.

@@ -23,17 +23,17 @@ type exchange struct {
 // repeat receives an answer. If the provider refuses the reasoning of earlier answers, the request is sent once more
 // without it, and likewise for files and for the changes of RepairLog. report is called before each further request;
 // wanted is false if it returns false.
-func (x *exchange) repeat(receive func() error, report func(model.Delta) bool) (wanted bool) {
-	wanted, _ = x.files.Send(x.Call, x.req, func() (bool, error) { // the answer has the error
-		wanted, err := x.repairs.Send(x.Call, receive, report)
-		if !wanted || !isReasoningRefused(err) || x.NoRepair || !x.refused.Add(x.req) {
+func (e *exchange) repeat(receive func() error, report func(model.Delta) bool) (wanted bool) {
+	wanted, _ = e.files.Send(e.Call, e.req, func() (bool, error) { // the answer has the error
+		wanted, err := e.repairs.Send(e.Call, receive, report)
+		if !wanted || !isReasoningRefused(err) || e.NoRepair || !e.refused.Add(e.req) {
 			return wanted, err
 		}
 		repair := &model.Repair{Kind: model.RepairReasoning, Change: "reasoning of earlier answers is not sent"}
 		if !report(model.Delta{Repair: repair, Because: err.Error()}) {
 			return false, nil
 		}
-		return x.repairs.Send(x.Call, receive, report)
+		return e.repairs.Send(e.Call, receive, report)
 	}, report)
 	return wanted
 }
@@ -53,18 +53,18 @@ func isReasoningRefused(err error) bool {
 }
 
 // send sends the request.
-func (x *exchange) send() error {
-	body, err := x.body()
+func (e *exchange) send() error {
+	body, err := e.body()
 	if err != nil {
 		return &model.BadRequestError{Message: err.Error()}
 	}
-	req, err := http.NewRequestWithContext(x.Context(), http.MethodPost, x.Base+"/responses", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(e.Context(), http.MethodPost, e.Base+"/responses", bytes.NewReader(body))
 	if err != nil {
-		return &model.BadRequestError{Message: x.Clean(err).Error()}
+		return &model.BadRequestError{Message: e.Clean(err).Error()}
 	}
-	req.URL.RawQuery = x.Query
+	req.URL.RawQuery = e.Query
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "text/event-stream")
-	x.answer, err = x.Send(req)
+	e.answer, err = e.Send(req)
 	return err
 }

@@ -30,8 +30,8 @@ type item struct {
 }
 
 // isSentBack reports whether items of this kind are sent back.
-func (it *item) isSentBack() bool {
-	return it.kind == typeMessage || it.kind == typeCall || it.kind == typeReasoning
+func (i *item) isSentBack() bool {
+	return i.kind == typeMessage || i.kind == typeCall || i.kind == typeReasoning
 }
 
 // begin handles the start of an item, which may have a whole call.

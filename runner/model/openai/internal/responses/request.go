@@ -44,43 +44,43 @@ type tool struct {
 
 // body returns the body of the request, and keeps a description of it. Equal requests have
 // equal bytes.
-func (x *exchange) body() ([]byte, error) {
-	p, repairs := x.req.Params, x.repairs.Now()
-	w := x.newWriter(repairs, x.refused.UpTo(x.req.CacheKey))
-	w.conversation = x.files.Conversation(x.req)
+func (e *exchange) body() ([]byte, error) {
+	p, repairs := e.req.Params, e.repairs.Now()
+	w := e.newWriter(repairs, e.refused.UpTo(e.req.CacheKey))
+	w.conversation = e.files.Conversation(e.req)
 	body := map[string]any{
-		"model":   x.Model,
+		"model":   e.Model,
 		"stream":  true,
 		"store":   false,
 		"include": []string{"reasoning.encrypted_content"},
 		"input":   w.input(w.conversation.Steps),
 	}
-	if x.req.System != "" {
-		body["instructions"] = x.req.System
+	if e.req.System != "" {
+		body["instructions"] = e.req.System
 	}
-	if len(x.req.Tools) > 0 {
-		body["tools"] = tools(x.req.Tools)
+	if len(e.req.Tools) > 0 {
+		body["tools"] = tools(e.req.Tools)
 	}
 	if p.MaxOutputTokens > 0 {
 		body[fieldMaxTokens] = p.MaxOutputTokens
 	}
-	if x.CacheKey && x.req.CacheKey != "" {
-		body["prompt_cache_key"] = httpapi.CacheKey(x.req.CacheKey)
+	if e.CacheKey && e.req.CacheKey != "" {
+		body["prompt_cache_key"] = httpapi.CacheKey(e.req.CacheKey)
 	}
 	if err := addReasoning(body, p.Reasoning, repairs); err != nil {
 		return nil, err
 	}
-	x.addSampling(body)
+	e.addSampling(body)
 	if err := httpapi.Merge(body, string(p.Extra)); err != nil {
 		return nil, fmt.Errorf("merging the model's extra parameters: %w", err)
 	}
 	_, limit := repairs.Apply(body, fieldMaxTokens)
-	x.Sent = httpapi.NewSent(x.req, body, map[string]string{
+	e.Sent = httpapi.NewSent(e.req, body, map[string]string{
 		fieldMaxTokens: httpapi.SettingOutput, "temperature": httpapi.SettingTemperature, "top_p": httpapi.SettingTopP,
 		fieldReasoning: httpapi.SettingReasoning,
 	})
-	x.Sent.OutputField, x.Sent.MaxOutput = fieldMaxTokens, limit
-	x.Sent.MessageFields = append(w.fields(), fieldSummary)
+	e.Sent.OutputField, e.Sent.MaxOutput = fieldMaxTokens, limit
+	e.Sent.MessageFields = append(w.fields(), fieldSummary)
 	return httpapi.Encode(body)
 }
 
@@ -102,9 +102,9 @@ func addReasoning(body map[string]any, level model.Reasoning, repairs httpapi.Re
 	return err
 }
 
-func (x *exchange) addSampling(body map[string]any) {
-	p := x.req.Params
-	if !x.IsSampled(p.Reasoning) {
+func (e *exchange) addSampling(body map[string]any) {
+	p := e.req.Params
+	if !e.IsSampled(p.Reasoning) {
 		return
 	}
 	if p.Temperature != nil {

@@ -38,26 +38,26 @@ type standIn struct {
 	seen    map[string]int // the kinds of items that came back
 }
 
-func (p *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.busy {
+func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy {
 		http.Error(w, `{"error":{"message":"overloaded"}}`, http.StatusServiceUnavailable)
 		return
 	}
 	var req map[string]any
 	if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
-		p.t.Error(err)
+		s.t.Error(err)
 	}
-	if err := p.check(req); err != nil {
-		p.refused = append(p.refused, err.Error())
+	if err := s.check(req); err != nil {
+		s.refused = append(s.refused, err.Error())
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = fmt.Fprintf(w, `{"error":{"message":%q,"type":"invalid_request_error","param":"input"}}`, err)
 		return
 	}
-	items := answer(p.turns)
-	p.turns++
-	p.answers = append(p.answers, items)
+	items := answer(s.turns)
+	s.turns++
+	s.answers = append(s.answers, items)
 	w.Header().Set("Content-Type", "text/event-stream")
 	for i, item := range items {
 		for _, kind := range []string{"added", "done"} {
@@ -92,14 +92,14 @@ func answer(n int) []map[string]any {
 
 // check refuses a request that OpenAI refuses, and more: any answer that did not come back as it
 // was sent, whole and in its order.
-func (p *standIn) check(req map[string]any) error {
+func (s *standIn) check(req map[string]any) error {
 	if req["store"] != false || req["previous_response_id"] != nil {
 		return fmt.Errorf("store is %v, previous_response_id %v", req["store"], req["previous_response_id"])
 	}
 	list, _ := req["input"].([]any)
 	for len(list) > 0 {
 		item := list[0].(map[string]any)
-		answer := p.answerOf(item)
+		answer := s.answerOf(item)
 		if answer == nil {
 			if item["type"] == "reasoning" {
 				return fmt.Errorf("the encrypted content %v could not be verified", item["encrypted_content"])
@@ -114,7 +114,7 @@ func (p *standIn) check(req map[string]any) error {
 			if err := same(sent, list[i].(map[string]any)); err != nil {
 				return fmt.Errorf("item %d of an answer: %w", i, err)
 			}
-			p.seen[str(sent["type"])]++
+			s.seen[str(sent["type"])]++
 		}
 		list = list[len(answer):]
 	}
@@ -122,8 +122,8 @@ func (p *standIn) check(req map[string]any) error {
 }
 
 // answerOf is the answer that begins with an item; nil if there is none.
-func (p *standIn) answerOf(item map[string]any) []map[string]any {
-	for _, sent := range p.answers {
+func (s *standIn) answerOf(item map[string]any) []map[string]any {
+	for _, sent := range s.answers {
 		if same(sent[0], item) == nil {
 			return sent
 		}
