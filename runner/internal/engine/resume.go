@@ -50,34 +50,34 @@ type recaller struct {
 	calls   []step.Call // of the last turn
 }
 
-func (c *recaller) apply(r journal.Record) {
-	if c.report == nil || r.Session != c.session {
+func (r *recaller) apply(rec journal.Record) {
+	if r.report == nil || rec.Session != r.session {
 		return
 	}
 	switch {
-	case r.Intent != nil:
-		c.setFinalArgs(*r.Intent)
-	case r.Step == nil:
-	case r.Kind == journal.KindResult:
-		c.reportSuccess(*r.Step)
-	case r.Step.Role == step.RoleAssistant:
-		c.calls = slices.Clone(r.Step.Calls)
+	case rec.Intent != nil:
+		r.setFinalArgs(*rec.Intent)
+	case rec.Step == nil:
+	case rec.Kind == journal.KindResult:
+		r.reportSuccess(*rec.Step)
+	case rec.Step.Role == step.RoleAssistant:
+		r.calls = slices.Clone(rec.Step.Calls)
 	}
 }
 
 // setFinalArgs keeps the arguments with which a call was executed.
-func (c *recaller) setFinalArgs(i journal.Intent) {
-	for n := range c.calls {
-		if c.calls[n].ID == i.CallID {
-			c.calls[n].Args = i.Args
+func (r *recaller) setFinalArgs(i journal.Intent) {
+	for n := range r.calls {
+		if r.calls[n].ID == i.CallID {
+			r.calls[n].Args = i.Args
 		}
 	}
 }
 
-func (c *recaller) reportSuccess(result step.Step) {
-	for _, call := range c.calls {
+func (r *recaller) reportSuccess(result step.Step) {
+	for _, call := range r.calls {
 		if call.ID == result.CallID && !result.IsError {
-			c.report(call.Name, call.Args)
+			r.report(call.Name, call.Args)
 		}
 	}
 }

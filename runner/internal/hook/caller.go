@@ -55,15 +55,15 @@ type caller struct {
 	unreachable atomic.Pointer[UnavailableError]
 }
 
-func (a *caller) header(h task.Hook, scope step.Scope) requestHeader {
-	return requestHeader{Version: version, Hook: h.Name, Point: h.Point, Run: a.Run, User: a.User, Scope: scope}
+func (c *caller) header(h task.Hook, scope step.Scope) requestHeader {
+	return requestHeader{Version: version, Hook: h.Name, Point: h.Point, Run: c.Run, User: c.User, Scope: scope}
 }
 
 // callHook calls one hook. If the hook allows, apply gets its answer; it returns whether the answer changes anything,
 // or why it is invalid. callHook returns an error if a required hook failed, or the context ended.
-func (a *caller) callHook(ctx context.Context, h task.Hook, request any, apply func(answer []byte) (bool, error)) (step.Hook, error) {
+func (c *caller) callHook(ctx context.Context, h task.Hook, request any, apply func(answer []byte) (bool, error)) (step.Hook, error) {
 	did := step.Hook{Name: h.Name, Point: h.Point, Did: step.HookAllowed}
-	answer, err := a.post(ctx, h, request)
+	answer, err := c.post(ctx, h, request)
 	if ctx.Err() != nil {
 		return did, context.Cause(ctx) // the hook did not fail
 	}
@@ -71,7 +71,7 @@ func (a *caller) callHook(ctx context.Context, h task.Hook, request any, apply f
 	if err == nil && len(answer) > 0 {
 		err = read(answer, &v)
 	}
-	did.Reason = a.redacted(v.Reason)
+	did.Reason = c.redacted(v.Reason)
 	switch {
 	case err != nil:
 	case v.Allow != nil && !*v.Allow:
@@ -85,19 +85,19 @@ func (a *caller) callHook(ctx context.Context, h task.Hook, request any, apply f
 	if err == nil {
 		return did, nil
 	}
-	did.Did, did.Reason = step.HookFailed, a.redacted(cmp.Or(dialerror.Cause(err), err.Error()))
+	did.Did, did.Reason = step.HookFailed, c.redacted(cmp.Or(dialerror.Cause(err), err.Error()))
 	if h.Ignore {
 		return did, nil
 	}
 	unavailable := &UnavailableError{Hook: h.Name, Point: h.Point, Cause: errors.New(did.Reason)}
 	if dialerror.IsNoHost(err) {
-		a.unreachable.CompareAndSwap(nil, unavailable)
+		c.unreachable.CompareAndSwap(nil, unavailable)
 	}
 	return did, unavailable
 }
 
 // redacted returns a text of a hook without secrets, bounded.
-func (a *caller) redacted(s string) string { return task.Cut(a.Redact(s), task.MaxMessage) }
+func (c *caller) redacted(s string) string { return task.Cut(c.Redact(s), task.MaxMessage) }
 
 // read decodes an answer, or a part of it.
 func read(answer []byte, into any) error {
@@ -115,7 +115,7 @@ func read(answer []byte, into any) error {
 }
 
 // post sends a request to a hook and returns its answer; nil if it is empty.
-func (a *caller) post(ctx context.Context, h task.Hook, request any) ([]byte, error) {
+func (c *caller) post(ctx context.Context, h task.Hook, request any) ([]byte, error) {
 	body, err := json.Marshal(request)
 	if err != nil {
 		return nil, fmt.Errorf("writing what it is asked: %w", err)
@@ -129,10 +129,10 @@ func (a *caller) post(ctx context.Context, h task.Hook, request any) ([]byte, er
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
-	if err := a.addCredential(req, h.SecretKey); err != nil {
+	if err := c.addCredential(req, h.SecretKey); err != nil {
 		return nil, err
 	}
-	resp, err := a.client.Do(req)
+	resp, err := c.client.Do(req)
 	if err == nil {
 		defer resp.Body.Close()
 		var answer []byte
@@ -157,14 +157,14 @@ func hookTimeout(h task.Hook) time.Duration {
 }
 
 // addCredential adds the credential of a hook, if it has one.
-func (a *caller) addCredential(req *http.Request, from task.SecretKey) error {
+func (c *caller) addCredential(req *http.Request, from task.SecretKey) error {
 	if from.Secret == "" {
 		return nil
 	}
-	if a.Key == nil {
+	if c.Key == nil {
 		return fmt.Errorf("the key %s of the Secret %s cannot be read here", from.Key, from.Secret)
 	}
-	key, err := a.Key(from)()
+	key, err := c.Key(from)()
 	if err != nil {
 		return fmt.Errorf("reading the key %s of the Secret %s: %w", from.Key, from.Secret, err)
 	}

@@ -97,8 +97,8 @@ func Layer(hooks []task.Hook, o Options) middleware.Layer {
 }
 
 // any reports whether a hook is called at one of the points.
-func (a *caller) any(points ...string) bool {
-	return slices.ContainsFunc(points, func(p string) bool { return len(a.hooks[p]) > 0 })
+func (c *caller) any(points ...string) bool {
+	return slices.ContainsFunc(points, func(p string) bool { return len(c.hooks[p]) > 0 })
 }
 
 type beforeSession struct {
@@ -113,9 +113,9 @@ type afterSession struct {
 }
 
 // start calls the hooks of BeforeSession.
-func (a *caller) start(ctx context.Context, o *middleware.SessionStart) error {
-	for _, h := range a.hooks[BeforeSession] {
-		did, err := a.callHook(ctx, h, beforeSession{a.header(h, o.Scope), a.Redact(o.Prompt)}, func(answer []byte) (bool, error) {
+func (c *caller) start(ctx context.Context, o *middleware.SessionStart) error {
+	for _, h := range c.hooks[BeforeSession] {
+		did, err := c.callHook(ctx, h, beforeSession{c.header(h, o.Scope), c.Redact(o.Prompt)}, func(answer []byte) (bool, error) {
 			var change struct {
 				Prompt *string `json:"prompt"`
 			}
@@ -145,11 +145,11 @@ func vetoError(h task.Hook, did step.Hook, err error) error {
 }
 
 // stop calls all hooks of AfterSession.
-func (a *caller) stop(ctx context.Context, c middleware.SessionEnd) error {
+func (c *caller) stop(ctx context.Context, end middleware.SessionEnd) error {
 	var errs []error
-	for _, h := range a.hooks[AfterSession] {
-		question := afterSession{a.header(h, c.Scope), c.Reason, a.Redact(c.Text)}
-		_, err := a.callHook(ctx, h, question, func([]byte) (bool, error) { return false, nil })
+	for _, h := range c.hooks[AfterSession] {
+		question := afterSession{c.header(h, end.Scope), end.Reason, c.Redact(end.Text)}
+		_, err := c.callHook(ctx, h, question, func([]byte) (bool, error) { return false, nil })
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

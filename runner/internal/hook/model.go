@@ -50,12 +50,12 @@ type call struct {
 }
 
 // model returns a layer that calls the hooks before and after a model call.
-func (a *caller) model(next middleware.ModelFunc) middleware.ModelFunc {
+func (c *caller) model(next middleware.ModelFunc) middleware.ModelFunc {
 	return func(ctx context.Context, t *middleware.Turn) (model.Response, error) {
-		if unreachable := a.unreachable.Load(); unreachable != nil {
+		if unreachable := c.unreachable.Load(); unreachable != nil {
 			return model.Response{}, unreachable
 		}
-		if err := a.beforeModel(ctx, t); err != nil {
+		if err := c.beforeModel(ctx, t); err != nil {
 			return model.Response{}, err
 		}
 		number := nextStep(t)
@@ -63,7 +63,7 @@ func (a *caller) model(next middleware.ModelFunc) middleware.ModelFunc {
 		if err != nil {
 			return resp, err
 		}
-		err = a.afterModel(ctx, t.Scope, number, &resp)
+		err = c.afterModel(ctx, t.Scope, number, &resp)
 		return resp, err
 	}
 }
@@ -76,13 +76,13 @@ func nextStep(t *middleware.Turn) int64 {
 	return t.Request.Steps[len(t.Request.Steps)-1].Seq + 1
 }
 
-func (a *caller) beforeModel(ctx context.Context, t *middleware.Turn) error {
-	for _, h := range a.hooks[BeforeModel] {
+func (c *caller) beforeModel(ctx context.Context, t *middleware.Turn) error {
+	for _, h := range c.hooks[BeforeModel] {
 		var change struct {
 			Say string `json:"say"`
 		}
-		question := beforeModel{a.header(h, t.Scope), nextStep(t), a.newMessages(t)}
-		did, err := a.callHook(ctx, h, question, func(answer []byte) (bool, error) {
+		question := beforeModel{c.header(h, t.Scope), nextStep(t), c.newMessages(t)}
+		did, err := c.callHook(ctx, h, question, func(answer []byte) (bool, error) {
 			err := read(answer, &change)
 			return change.Say != "", err
 		})
@@ -101,7 +101,7 @@ func (a *caller) beforeModel(ctx context.Context, t *middleware.Turn) error {
 }
 
 // newMessages returns the messages since the model's last answer.
-func (a *caller) newMessages(t *middleware.Turn) []message {
+func (c *caller) newMessages(t *middleware.Turn) []message {
 	all := []message{}
 	if t.Request == nil {
 		return all
@@ -112,16 +112,16 @@ func (a *caller) newMessages(t *middleware.Turn) []message {
 		from--
 	}
 	for _, s := range steps[from:] {
-		text := task.Cut(a.Redact(s.Text()), maxText)
+		text := task.Cut(c.Redact(s.Text()), maxText)
 		all = append(all, message{Role: s.Role, Note: s.Note, Name: s.Name, IsError: s.IsError, Text: text})
 	}
 	return all
 }
 
-func (a *caller) afterModel(ctx context.Context, scope step.Scope, number int64, resp *model.Response) error {
-	for _, h := range a.hooks[AfterModel] {
-		question := afterModel{a.header(h, scope), number, a.Redact(text(resp.Parts)), a.calls(resp.Calls)}
-		did, err := a.callHook(ctx, h, question, func(answer []byte) (bool, error) { return editResponse(resp, answer) })
+func (c *caller) afterModel(ctx context.Context, scope step.Scope, number int64, resp *model.Response) error {
+	for _, h := range c.hooks[AfterModel] {
+		question := afterModel{c.header(h, scope), number, c.Redact(text(resp.Parts)), c.calls(resp.Calls)}
+		did, err := c.callHook(ctx, h, question, func(answer []byte) (bool, error) { return editResponse(resp, answer) })
 		callreport.AddHook(ctx, did)
 		if err := vetoError(h, did, err); err != nil {
 			return err
@@ -213,17 +213,17 @@ func text(parts []step.Part) string {
 	return b.String()
 }
 
-func (a *caller) calls(calls []model.Call) []call {
+func (c *caller) calls(calls []model.Call) []call {
 	all := make([]call, len(calls))
-	for i, c := range calls {
-		all[i] = call{Name: a.Redact(c.Name), Args: a.args(c.Args)}
+	for i, toolCall := range calls {
+		all[i] = call{Name: c.Redact(toolCall.Name), Args: c.args(toolCall.Args)}
 	}
 	return all
 }
 
 // args returns redacted arguments: JSON, or a string if they are not JSON.
-func (a *caller) args(written string) json.RawMessage {
-	clean := a.Redact(plain(written))
+func (c *caller) args(written string) json.RawMessage {
+	clean := c.Redact(plain(written))
 	if json.Valid([]byte(clean)) {
 		return json.RawMessage(clean)
 	}

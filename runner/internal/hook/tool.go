@@ -54,10 +54,10 @@ type result struct {
 }
 
 // tool returns a layer that calls the hooks before and after a tool call.
-func (a *caller) tool(next middleware.ToolFunc) middleware.ToolFunc {
-	return func(ctx context.Context, c *tool.Call) (tool.Result, error) {
-		made := *c // the original stays unchanged
-		refusal, err := a.beforeTool(ctx, &made)
+func (c *caller) tool(next middleware.ToolFunc) middleware.ToolFunc {
+	return func(ctx context.Context, toolCall *tool.Call) (tool.Result, error) {
+		made := *toolCall // the original stays unchanged
+		refusal, err := c.beforeTool(ctx, &made)
 		switch {
 		case err != nil:
 			return tool.Result{}, err
@@ -70,14 +70,14 @@ func (a *caller) tool(next middleware.ToolFunc) middleware.ToolFunc {
 		}
 		ctx, cancel := withGracePeriod(ctx)
 		defer cancel()
-		return a.afterTool(ctx, &made, res), nil
+		return c.afterTool(ctx, &made, res), nil
 	}
 }
 
 // hooksFor returns the hooks of a point for a tool.
-func (a *caller) hooksFor(point, name string) []task.Hook {
+func (c *caller) hooksFor(point, name string) []task.Hook {
 	var all []task.Hook
-	for _, h := range a.hooks[point] {
+	for _, h := range c.hooks[point] {
 		if len(h.Tools) == 0 || slices.Contains(h.Tools, name) {
 			all = append(all, h)
 		}
@@ -86,9 +86,9 @@ func (a *caller) hooksFor(point, name string) []task.Hook {
 }
 
 // beforeTool calls the hooks before a tool call. The refusal is for the model.
-func (a *caller) beforeTool(ctx context.Context, c *tool.Call) (refusal string, err error) {
-	for _, h := range a.hooksFor(BeforeTool, c.Name) {
-		did, err := a.callHook(ctx, h, a.toolRequest(h, c), func(answer []byte) (bool, error) { return a.editArgs(c, answer) })
+func (c *caller) beforeTool(ctx context.Context, toolCall *tool.Call) (refusal string, err error) {
+	for _, h := range c.hooksFor(BeforeTool, toolCall.Name) {
+		did, err := c.callHook(ctx, h, c.toolRequest(h, toolCall), func(answer []byte) (bool, error) { return c.editArgs(toolCall, answer) })
 		callreport.AddHook(ctx, did)
 		unavailable, ok := errors.AsType[*UnavailableError](err)
 		switch {
@@ -103,12 +103,12 @@ func (a *caller) beforeTool(ctx context.Context, c *tool.Call) (refusal string, 
 	return "", nil
 }
 
-func (a *caller) toolRequest(h task.Hook, c *tool.Call) beforeTool {
-	return beforeTool{a.header(h, c.Scope), c.ID, c.Name, a.args(string(c.Args))}
+func (c *caller) toolRequest(h task.Hook, toolCall *tool.Call) beforeTool {
+	return beforeTool{c.header(h, toolCall.Scope), toolCall.ID, toolCall.Name, c.args(string(toolCall.Args))}
 }
 
 // editArgs replaces the arguments of a call by the arguments in an answer.
-func (a *caller) editArgs(c *tool.Call, answer []byte) (bool, error) {
+func (c *caller) editArgs(toolCall *tool.Call, answer []byte) (bool, error) {
 	var change struct {
 		Args json.RawMessage `json:"args"`
 	}
@@ -118,12 +118,12 @@ func (a *caller) editArgs(c *tool.Call, answer []byte) (bool, error) {
 	if !bytes.HasPrefix(change.Args, []byte("{")) {
 		return false, errors.New("it answered arguments that are no JSON object")
 	}
-	if a.Check != nil {
-		if err := a.Check(c.Name, change.Args); err != nil {
+	if c.Check != nil {
+		if err := c.Check(toolCall.Name, change.Args); err != nil {
 			return false, fmt.Errorf("it answered arguments that do not fit the tool: %w", err)
 		}
 	}
-	c.Args = change.Args
+	toolCall.Args = change.Args
 	return true, nil
 }
 
@@ -139,11 +139,11 @@ func withGracePeriod(ctx context.Context) (context.Context, func()) {
 
 // afterTool calls the hooks after a tool call. The call has happened, so all hooks are
 // called even if the context ends, within the grace period.
-func (a *caller) afterTool(ctx context.Context, c *tool.Call, r tool.Result) tool.Result {
-	for _, h := range a.hooksFor(AfterTool, c.Name) {
-		text := a.Redact(r.Render())
-		question := afterTool{a.toolRequest(h, c), result{Text: task.Cut(text, maxResult), IsError: r.Error != nil, Truncated: len(text) > maxResult}}
-		did, err := a.callHook(ctx, h, question, func(answer []byte) (bool, error) { return editResult(&r, answer) })
+func (c *caller) afterTool(ctx context.Context, toolCall *tool.Call, r tool.Result) tool.Result {
+	for _, h := range c.hooksFor(AfterTool, toolCall.Name) {
+		text := c.Redact(r.Render())
+		question := afterTool{c.toolRequest(h, toolCall), result{Text: task.Cut(text, maxResult), IsError: r.Error != nil, Truncated: len(text) > maxResult}}
+		did, err := c.callHook(ctx, h, question, func(answer []byte) (bool, error) { return editResult(&r, answer) })
 		if errors.Is(err, errGracePeriodOver) {
 			did.Did, did.Reason = step.HookFailed, errGracePeriodOver.Error()
 		}

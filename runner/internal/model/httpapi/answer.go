@@ -140,26 +140,26 @@ func (a *Answer) Unexpected(document []byte) error {
 
 // detect returns the Answer of a body. Servers mislabel their answers, so the first byte
 // decides before the content type.
-func (x *Call) detect(body *idleTimeoutBody) (*Answer, error) {
+func (c *Call) detect(body *idleTimeoutBody) (*Answer, error) {
 	in := bufio.NewReaderSize(body, 32<<10)
 	first, err := firstByte(in)
-	answer := &Answer{IsDocument: first == '{' || first == '[', call: x, in: in, body: body}
+	answer := &Answer{IsDocument: first == '{' || first == '[', call: c, in: in, body: body}
 	switch {
 	case errors.Is(err, io.EOF):
 		return nil, &model.IncompleteError{}
 	case err != nil:
-		return nil, x.Interrupted(err)
+		return nil, c.Interrupted(err)
 	case answer.IsDocument:
 		return answer, nil
-	case first != '<' && (strings.HasPrefix(x.contentType, "text/event-stream") || isEvent(in)):
-		answer.events = &Events{lines: lineReader{in: in, tooLong: x.final("one line of it is longer than 4 MiB")}}
+	case first != '<' && (strings.HasPrefix(c.contentType, "text/event-stream") || isEvent(in)):
+		answer.events = &Events{lines: lineReader{in: in, tooLong: c.final("one line of it is longer than 4 MiB")}}
 		return answer, nil
-	case first == 0 && strings.HasPrefix(x.contentType, ContentFrames):
-		answer.events = &frames{in: in, tooLong: x.final("one frame of it is longer than 4 MiB")}
+	case first == 0 && strings.HasPrefix(c.contentType, ContentFrames):
+		answer.events = &frames{in: in, tooLong: c.final("one frame of it is longer than 4 MiB")}
 		return answer, nil
 	}
 	excerpt, _ := in.Peek(maxExcerpt) // as much as there is
-	return nil, x.NotAModel(string(excerpt))
+	return nil, c.NotAModel(string(excerpt))
 }
 
 // firstByte returns the first byte that is not space, and leaves it unread.

@@ -47,46 +47,46 @@ func (c *Client) Begin(ctx context.Context) *Call {
 }
 
 // End closes the answer, cancels the call and releases its resources.
-func (x *Call) End() {
-	x.closeAnswer()
-	x.cancel(errCallEnded)
-	x.stop()
+func (c *Call) End() {
+	c.closeAnswer()
+	c.cancel(errCallEnded)
+	c.stop()
 }
 
-func (x *Call) closeAnswer() {
-	if x.answer != nil {
-		_ = x.answer.body.Close() // nothing is lost with it
-		x.answer = nil
+func (c *Call) closeAnswer() {
+	if c.answer != nil {
+		_ = c.answer.body.Close() // nothing is lost with it
+		c.answer = nil
 	}
 }
 
 // Context ends with the call. Requests of the call are made with it.
-func (x *Call) Context() context.Context { return x.call }
+func (c *Call) Context() context.Context { return c.call }
 
 // Send authenticates and sends a request, with the headers of the Options over its own, and
 // returns an Answer only if it is a stream of events or a JSON document.
 // Anything else is one of the model's errors. The Answer lasts until the next Send, or End.
-func (x *Call) Send(req *http.Request) (*Answer, error) {
-	x.closeAnswer()
-	x.client.setHeaders(req)
-	x.failure, x.status = nil, 0
-	if err := x.sign(req); err != nil {
+func (c *Call) Send(req *http.Request) (*Answer, error) {
+	c.closeAnswer()
+	c.client.setHeaders(req)
+	c.failure, c.status = nil, 0
+	if err := c.sign(req); err != nil {
 		return nil, err
 	}
-	x.asked = x.address(req)
-	wait := startIdleTimer(&model.TimeoutError{Field: model.TimeoutFirstByte, After: x.client.Timeouts.FirstByte}, x.cancel)
-	resp, err := x.client.http.Load().Do(req) //nolint:bodyclose // the Answer closes it
+	c.asked = c.address(req)
+	wait := startIdleTimer(&model.TimeoutError{Field: model.TimeoutFirstByte, After: c.client.Timeouts.FirstByte}, c.cancel)
+	resp, err := c.client.http.Load().Do(req) //nolint:bodyclose // the Answer closes it
 	wait.stop()
 	if err != nil {
-		return nil, x.unreachable(err)
+		return nil, c.unreachable(err)
 	}
-	x.status, x.contentType = resp.StatusCode, resp.Header.Get("Content-Type")
-	body := &idleTimeoutBody{in: resp.Body, timer: wait, left: maxAnswer, tooLong: x.final("it sent more than 32 MiB")}
+	c.status, c.contentType = resp.StatusCode, resp.Header.Get("Content-Type")
+	body := &idleTimeoutBody{in: resp.Body, timer: wait, left: maxAnswer, tooLong: c.final("it sent more than 32 MiB")}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		defer body.Close()
-		return nil, x.statusError(resp, body)
+		return nil, c.statusError(resp, body)
 	}
-	answer, err := x.detect(body)
+	answer, err := c.detect(body)
 	if err != nil {
 		body.Close() //nolint:errcheck // nothing is lost with it
 		return nil, err
@@ -96,40 +96,40 @@ func (x *Call) Send(req *http.Request) (*Answer, error) {
 		io.Closer
 	}{answer.in, body}
 	answer.Response = resp
-	x.answer = answer
+	c.answer = answer
 	return answer, nil
 }
 
 // unreachable returns the error for a request without a response.
-func (x *Call) unreachable(err error) error {
-	if ended := x.ctx.Err(); ended != nil {
+func (c *Call) unreachable(err error) error {
+	if ended := c.ctx.Err(); ended != nil {
 		return fmt.Errorf("asking the model: %w", ended)
 	}
-	if timeout := x.timeout(); timeout != nil {
+	if timeout := c.timeout(); timeout != nil {
 		return &model.IncompleteError{Cause: timeout}
 	}
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err // without the URL
 	}
-	if final := x.untrusted(err); final != nil {
+	if final := c.untrusted(err); final != nil {
 		return final
 	}
-	return &model.UnavailableError{Message: x.Clean(err).Error()}
+	return &model.UnavailableError{Message: c.Clean(err).Error()}
 }
 
 // Broken returns the error that ended an answer, if cause is not just the end of
 // the stream or of the connection: an error that the endpoint sent, an answer that
 // is not a model's, or the end of the caller's context.
-func (x *Call) Broken(cause error) error {
+func (c *Call) Broken(cause error) error {
 	notAModel, isNotAModel := errors.AsType[*model.NotAModelError](cause)
 	incomplete, isIncomplete := errors.AsType[*model.IncompleteError](cause)
 	switch {
-	case x.failure != nil:
-		return x.failure
+	case c.failure != nil:
+		return c.failure
 	case isNotAModel:
 		return notAModel
-	case !errors.Is(cause, ErrEnd) && x.ctx.Err() != nil:
-		return fmt.Errorf("reading the model's answer: %w", x.ctx.Err())
+	case !errors.Is(cause, ErrEnd) && c.ctx.Err() != nil:
+		return fmt.Errorf("reading the model's answer: %w", c.ctx.Err())
 	case isIncomplete:
 		return incomplete
 	}
@@ -137,57 +137,57 @@ func (x *Call) Broken(cause error) error {
 }
 
 // fellSilent reports whether the call ended because no more bytes arrived.
-func (x *Call) fellSilent() bool {
-	timeout := x.timeout()
+func (c *Call) fellSilent() bool {
+	timeout := c.timeout()
 	return timeout != nil && timeout.Field != model.TimeoutTotal
 }
 
 // Interrupted returns the error for an answer that ended before it was complete.
-func (x *Call) Interrupted(cause error) error {
-	if err := x.Broken(cause); err != nil {
+func (c *Call) Interrupted(cause error) error {
+	if err := c.Broken(cause); err != nil {
 		return err
 	}
 	if errors.Is(cause, ErrEnd) {
 		return &model.IncompleteError{}
 	}
-	if timeout := x.timeout(); timeout != nil {
+	if timeout := c.timeout(); timeout != nil {
 		return &model.IncompleteError{Cause: timeout}
 	}
-	return &model.IncompleteError{Cause: x.Clean(cause)}
+	return &model.IncompleteError{Cause: c.Clean(cause)}
 }
 
 // timeout returns the timeout that ended the call, or nil.
-func (x *Call) timeout() *model.TimeoutError {
-	timeout, _ := errors.AsType[*model.TimeoutError](context.Cause(x.call))
+func (c *Call) timeout() *model.TimeoutError {
+	timeout, _ := errors.AsType[*model.TimeoutError](context.Cause(c.call))
 	return timeout
 }
 
 // Clean returns an error with the text of err, without secrets. It never wraps an error of
 // a context, which would look like the end of the caller's context.
-func (x *Call) Clean(err error) error {
-	if cause := context.Cause(x.call); cause != nil {
+func (c *Call) Clean(err error) error {
+	if cause := context.Cause(c.call); cause != nil {
 		err = cause
 	}
-	return errors.New(x.printable(err.Error()))
+	return errors.New(c.printable(err.Error()))
 }
 
 // final returns the error for an answer that a retry would not change.
-func (x *Call) final(message string) *model.NotAModelError {
-	err := x.NotAModel(message)
+func (c *Call) final(message string) *model.NotAModelError {
+	err := c.NotAModel(message)
 	err.Final = true
 	return err
 }
 
 // NotAModel returns the error for a response that is not an answer of a model.
-func (x *Call) NotAModel(message string) *model.NotAModelError {
+func (c *Call) NotAModel(message string) *model.NotAModelError {
 	if page, ok := pageText(message); ok {
 		message = page
 	}
-	contentType := x.printable(x.contentType)
+	contentType := c.printable(c.contentType)
 	if contentType == "" {
 		contentType = "without a content type"
 	}
-	return &model.NotAModelError{ContentType: contentType, Message: x.printable(message), Asked: x.asked}
+	return &model.NotAModelError{ContentType: contentType, Message: c.printable(message), Asked: c.asked}
 }
 
 // maxAnswer bounds the bytes of one answer.

@@ -92,23 +92,23 @@ type Content struct {
 
 // Finish returns why the model stopped, or an error if the answer does not count. unclear is the finish reason, if that
 // does not show whether the answer is complete. cause is why reading ended.
-func (x *Call) Finish(e *Ending, c Content, cause error) (finish step.Finish, unclear string, err error) {
-	if err := x.Broken(cause); err != nil {
+func (c *Call) Finish(e *Ending, content Content, cause error) (finish step.Finish, unclear string, err error) {
+	if err := c.Broken(cause); err != nil {
 		return "", "", err
 	}
-	if !e.Came() || !x.isBelieved(e, cause) {
-		return "", "", x.Interrupted(cause)
+	if !e.Came() || !c.isBelieved(e, cause) {
+		return "", "", c.Interrupted(cause)
 	}
-	reason := x.shortReason(e.reason)
+	reason := c.shortReason(e.reason)
 	switch {
 	case e.meaning == FinishWindowFull:
 		return "", "", &model.ContextTooLongError{Message: fmt.Sprintf("the window was full before the answer ended (finish reason %s)", reason)}
 	case e.meaning == FinishUnusable:
 		return "", "", &model.BrokenOffError{Reason: reason, Unusable: true}
-	case e.meaning == FinishBrokenOff, e.meaning == FinishPaused && !c.IsTruncated:
+	case e.meaning == FinishBrokenOff, e.meaning == FinishPaused && !content.IsTruncated:
 		return "", "", &model.BrokenOffError{Reason: reason}
 	}
-	finish, isClear := c.finish(e.meaning)
+	finish, isClear := content.finish(e.meaning)
 	if !isClear {
 		unclear = reason
 	}
@@ -116,8 +116,8 @@ func (x *Call) Finish(e *Ending, c Content, cause error) (finish step.Finish, un
 }
 
 // shortReason returns a finish reason for messages and for the journal.
-func (x *Call) shortReason(reason string) string {
-	reason = x.printable(reason)
+func (c *Call) shortReason(reason string) string {
+	reason = c.printable(reason)
 	if len(reason) <= maxReason {
 		return reason
 	}
@@ -126,11 +126,11 @@ func (x *Call) shortReason(reason string) string {
 
 // isBelieved reports whether the answer ended with its finish reason: it was the last one,
 // or the stream ended properly after it, or it fell silent.
-func (x *Call) isBelieved(e *Ending, cause error) bool {
+func (c *Call) isBelieved(e *Ending, cause error) bool {
 	if errors.Is(cause, ErrEnd) || e.last && e.meaning != FinishUnknown {
 		return true
 	}
-	return e.visible && x.fellSilent()
+	return e.visible && c.fellSilent()
 }
 
 // finish returns the finish for a meaning with this content, and whether it shows that the answer is complete.

@@ -73,20 +73,20 @@ type errorReport struct {
 }
 
 // BodyError returns the error in a body or an event with HTTP 200.
-func (x *Call) BodyError(raw json.RawMessage) error {
+func (c *Call) BodyError(raw json.RawMessage) error {
 	r := read(raw)
-	x.failure = x.classify(r.status(), http.Header{}, r)
-	return x.failure
+	c.failure = c.classify(r.status(), http.Header{}, r)
+	return c.failure
 }
 
 // statusError returns the error for a response with another status than 2xx.
-func (x *Call) statusError(resp *http.Response, from io.Reader) error {
+func (c *Call) statusError(resp *http.Response, from io.Reader) error {
 	body, _ := io.ReadAll(io.LimitReader(from, maxErrorBody)) // the status says enough
-	if err := x.ctx.Err(); err != nil {
-		return x.unreachable(err)
+	if err := c.ctx.Err(); err != nil {
+		return c.unreachable(err)
 	}
 	if to := resp.Header.Get("Location"); resp.StatusCode < 400 && to != "" {
-		return x.final("it redirects to " + to)
+		return c.final("it redirects to " + to)
 	}
 	r := read(body)
 	if name, _, _ := strings.Cut(resp.Header.Get(errorTypeHeader), ":"); name != "" {
@@ -96,17 +96,17 @@ func (x *Call) statusError(resp *http.Response, from io.Reader) error {
 	if server := resp.Header.Get("Server"); r.isPage && server != "" {
 		r.message += ", from the server " + server
 	}
-	return x.classify(resp.StatusCode, resp.Header, r)
+	return c.classify(resp.StatusCode, resp.Header, r)
 }
 
 // classify returns the error for a status and an errorReport.
-func (x *Call) classify(status int, header http.Header, r *errorReport) error {
-	message := x.printable(r.message)
-	wait := retryAfter(header, x.client.Now())
+func (c *Call) classify(status int, header http.Header, r *errorReport) error {
+	message := c.printable(r.message)
+	wait := retryAfter(header, c.client.Now())
 	again := strings.ToLower(header.Get("X-Should-Retry"))
-	refused := newRefusal(x.Sent, status, r)
+	refused := newRefusal(c.Sent, status, r)
 	if early := refused.cause((*refusal).payment, (*refusal).page, (*refusal).outputLimit); early.Cause != "" {
-		return x.badRequest(status, message, early)
+		return c.badRequest(status, message, early)
 	}
 	switch {
 	case r.isTooLong(status):
@@ -116,25 +116,25 @@ func (x *Call) classify(status int, header http.Header, r *errorReport) error {
 	case status == http.StatusBadRequest && r.has(callRejected), status == http.StatusFailedDependency && r.has(modelFailed, modelStreamFailed):
 		return &model.UnavailableError{Status: status, RetryAfter: wait, Message: message}
 	case status == http.StatusForbidden && refused.isModelNamed():
-		return x.badRequest(status, message, model.Refusal{Cause: model.CauseModel})
+		return c.badRequest(status, message, model.Refusal{Cause: model.CauseModel})
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, r.isKeyRefused(status):
 		return &model.UnauthorizedError{Status: status, Message: message}
 	case status == http.StatusTooManyRequests:
 		usedUp := wait == 0 && r.isUsedUp()
 		return &model.RateLimitedError{RetryAfter: wait, Final: usedUp || wait == 0 && again == "false", UsedUp: usedUp, Message: message}
 	case again != "true" && refused.serverCause().Cause != "":
-		return x.badRequest(status, message, refused.serverCause())
+		return c.badRequest(status, message, refused.serverCause())
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status >= 500, again == "true":
 		return &model.UnavailableError{Status: status, RetryAfter: wait, Final: again == "false" && wait == 0, Message: message}
 	}
-	return x.badRequest(status, message, refused.cause(requestRules...))
+	return c.badRequest(status, message, refused.cause(requestRules...))
 }
 
 // badRequest returns a BadRequestError. It names the address of the last request if that may be wrong.
-func (x *Call) badRequest(status int, message string, r model.Refusal) *model.BadRequestError {
+func (c *Call) badRequest(status int, message string, r model.Refusal) *model.BadRequestError {
 	err := &model.BadRequestError{Status: status, Message: message, Refusal: r}
 	if slices.Contains(unknownPaths, status) {
-		err.Asked = x.asked
+		err.Asked = c.asked
 	}
 	return err
 }
@@ -143,9 +143,9 @@ func (x *Call) badRequest(status int, message string, r model.Refusal) *model.Ba
 const maxAsked = 240
 
 // address returns the method and the URL of a request, without what may be secret.
-func (x *Call) address(req *http.Request) string {
+func (c *Call) address(req *http.Request) string {
 	u := url.URL{Scheme: req.URL.Scheme, Host: req.URL.Host, Path: req.URL.Path, RawPath: req.URL.RawPath}
-	text := x.printable(req.Method + " " + u.String())
+	text := c.printable(req.Method + " " + u.String())
 	if len(text) > maxAsked {
 		text = strings.ToValidUTF8(text[:maxAsked], "") + "…"
 	}
@@ -325,9 +325,9 @@ const minPart = 4
 
 // printable returns text of the endpoint for messages: without secrets, which endpoints may quote, without control
 // characters, and bounded.
-func (x *Call) printable(text string) string {
+func (c *Call) printable(text string) string {
 	text = strings.ToValidUTF8(text, "�")
-	for _, secret := range x.secrets {
+	for _, secret := range c.secrets {
 		text = redact(text, secret)
 	}
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool {

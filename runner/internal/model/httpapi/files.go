@@ -297,8 +297,8 @@ func (l *FileLog) restore(req *model.Request, steps []int64) {
 // mayBeAboutFiles reports whether files can be the cause of an error: the provider refused the
 // request, and not for the account or by a page of a proxy, or the body is too large for a server on
 // the way.
-func (x *Call) mayBeAboutFiles(err error) bool {
-	if _, policy := errors.AsType[*model.RefusedError](err); policy || x.status == http.StatusRequestEntityTooLarge {
+func (c *Call) mayBeAboutFiles(err error) bool {
+	if _, policy := errors.AsType[*model.RefusedError](err); policy || c.status == http.StatusRequestEntityTooLarge {
 		return true
 	}
 	bad, ok := errors.AsType[*model.BadRequestError](err)

@@ -31,13 +31,13 @@ func signWithKey(key func() (string, error), headers map[string]string) func(*ht
 }
 
 // sign authenticates a request and records what that added to its headers.
-func (x *Call) sign(req *http.Request) error {
-	x.secrets = nil
-	if x.client.Sign == nil {
+func (c *Call) sign(req *http.Request) error {
+	c.secrets = nil
+	if c.client.Sign == nil {
 		return nil
 	}
 	before := req.Header.Clone()
-	if err := x.client.Sign(req); err != nil {
+	if err := c.client.Sign(req); err != nil {
 		if unauthorized, ok := errors.AsType[*model.UnauthorizedError](err); ok {
 			return unauthorized
 		}
@@ -45,10 +45,10 @@ func (x *Call) sign(req *http.Request) error {
 	}
 	for name, values := range req.Header {
 		if !slices.Equal(values, before[name]) {
-			x.secrets = append(x.secrets, secretsIn(values)...)
+			c.secrets = append(c.secrets, secretsIn(values)...)
 		}
 	}
-	if slices.ContainsFunc(x.secrets, func(secret string) bool { return strings.ContainsFunc(secret, unicode.IsControl) }) {
+	if slices.ContainsFunc(c.secrets, func(secret string) bool { return strings.ContainsFunc(secret, unicode.IsControl) }) {
 		return &model.UnauthorizedError{Message: "the key holds a character that no header may hold"}
 	}
 	return nil

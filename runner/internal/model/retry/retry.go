@@ -169,42 +169,42 @@ type call struct {
 }
 
 // run makes the attempts and returns the error of the last.
-func (a *call) run(ctx context.Context, req *model.Request) error {
+func (c *call) run(ctx context.Context, req *model.Request) error {
 	for try := 0; ; try++ {
-		a.unclear = a.unclear || try == a.Retries
-		err := a.try(a.model.Stream(ctx, req))
+		c.unclear = c.unclear || try == c.Retries
+		err := c.try(c.model.Stream(ctx, req))
 		if _, timeout := errors.AsType[*model.TimeoutError](err); timeout {
-			a.timeouts++
+			c.timeouts++
 		}
-		wait, again := a.wait(err, try)
-		if !again || a.timeouts > maxTimeouts {
+		wait, again := c.wait(err, try)
+		if !again || c.timeouts > maxTimeouts {
 			return err
 		}
-		if a.reset(err, wait); a.stopped {
+		if c.reset(err, wait); c.stopped {
 			return nil
 		}
-		if err := a.Sleep(ctx, wait); err != nil {
+		if err := c.Sleep(ctx, wait); err != nil {
 			return fmt.Errorf("waiting to ask the model again: %w", err)
 		}
 	}
 }
 
 // try yields the stream of one attempt and returns its error, or nil if the consumer has stopped.
-func (a *call) try(stream iter.Seq2[model.Delta, error]) error {
+func (c *call) try(stream iter.Seq2[model.Delta, error]) error {
 	for d, err := range stream {
 		if err != nil {
 			return err
 		}
 		if d.Usage != nil {
-			a.used = *d.Usage
-			sum := a.spent.Plus(a.used)
+			c.used = *d.Usage
+			sum := c.spent.Plus(c.used)
 			d.Usage = &sum
 		}
-		if d.UnclearReason != "" && !a.unclear {
-			a.unclear = true
+		if d.UnclearReason != "" && !c.unclear {
+			c.unclear = true
 			return &unclearError{d.UnclearReason}
 		}
-		if !a.yield(d, nil) {
+		if !c.yield(d, nil) {
 			return nil
 		}
 	}
@@ -212,18 +212,18 @@ func (a *call) try(stream iter.Seq2[model.Delta, error]) error {
 }
 
 // reset yields a Delta that discards the stream of this attempt, with the cause of the retry and the usage so far.
-func (a *call) reset(because error, wait time.Duration) {
-	a.spent = a.spent.Plus(a.used)
-	a.used = step.Usage{}
+func (c *call) reset(because error, wait time.Duration) {
+	c.spent = c.spent.Plus(c.used)
+	c.used = step.Usage{}
 	again := model.Delta{Reset: true, Because: because.Error()}
 	if wait >= time.Second {
 		again.Because += fmt.Sprintf(" (after a wait of %s)", wait.Round(time.Second))
 	}
-	if a.spent != (step.Usage{}) {
-		spent := a.spent
+	if c.spent != (step.Usage{}) {
+		spent := c.spent
 		again.Usage = &spent
 	}
-	a.stopped = !a.yield(again, nil)
+	c.stopped = !c.yield(again, nil)
 }
 
 // sleep is the default of Options.Sleep.

@@ -252,18 +252,18 @@ type session struct {
 }
 
 // load reads the interpreters of an earlier attempt, which are lost.
-func (s *Interpreters) load() error {
-	return remember.Load(s.opts.State, stateFile, &s.lost)
+func (i *Interpreters) load() error {
+	return remember.Load(i.opts.State, stateFile, &i.lost)
 }
 
 // save records which interpreters run, for the next attempt. Errors are ignored,
 // because a full disk must not fail a call.
-func (s *Interpreters) save() { _ = remember.Save(s.opts.State, stateFile, s.keys()) }
+func (i *Interpreters) save() { _ = remember.Save(i.opts.State, stateFile, i.keys()) }
 
 // keys returns the sorted keys of sessions with an interpreter.
-func (s *Interpreters) keys() []key {
+func (i *Interpreters) keys() []key {
 	keys := []key{}
-	for k, one := range s.sessions {
+	for k, one := range i.sessions {
 		if one.alive() {
 			keys = append(keys, k)
 		}
@@ -287,7 +287,7 @@ func (s *session) alive() bool {
 
 // Lost describes the interpreters that were lost with an earlier attempt, for the
 // model.
-func (s *Interpreters) Lost() []string { return words(s.lost) }
+func (i *Interpreters) Lost() []string { return words(i.lost) }
 
 func words(keys []key) []string {
 	var all []string
@@ -298,13 +298,13 @@ func words(keys []key) []string {
 }
 
 // Close ends all interpreters and waits up to endTimeout.
-func (s *Interpreters) Close() {
-	s.end()
+func (i *Interpreters) Close() {
+	i.end()
 	timer := time.NewTimer(endTimeout)
 	defer timer.Stop()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, one := range s.sessions {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, one := range i.sessions {
 		if one.interpreter == nil {
 			continue
 		}
@@ -317,17 +317,17 @@ func (s *Interpreters) Close() {
 }
 
 // lockSession waits until no other call uses a session.
-func (s *Interpreters) lockSession(ctx context.Context, k key) (*session, error) {
-	s.mu.Lock()
-	one, ok := s.sessions[k]
+func (i *Interpreters) lockSession(ctx context.Context, k key) (*session, error) {
+	i.mu.Lock()
+	one, ok := i.sessions[k]
 	if !ok {
 		one = &session{lock: make(chan struct{}, 1)}
-		if slices.Contains(s.lost, k) {
+		if slices.Contains(i.lost, k) {
 			one.endReason = "lost when the runner was restarted"
 		}
-		s.sessions[k] = one
+		i.sessions[k] = one
 	}
-	s.mu.Unlock()
+	i.mu.Unlock()
 	select {
 	case one.lock <- struct{}{}:
 		return one, nil
@@ -344,37 +344,37 @@ func (e *fullError) Error() string {
 }
 
 // reserve counts a new interpreter. It fails if too many run.
-func (s *Interpreters) reserve(one *session) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if execution := s.keys(); len(execution) >= maxSessions {
+func (i *Interpreters) reserve(one *session) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if execution := i.keys(); len(execution) >= maxSessions {
 		return &fullError{execution: words(execution)}
 	}
 	one.reserved, one.interpreter = true, nil
-	s.save()
+	i.save()
 	return nil
 }
 
 // setInterpreter sets the interpreter of a session; nil if it ended, with the reason.
-func (s *Interpreters) setInterpreter(one *session, i *interpreter, endReason string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	one.interpreter, one.reserved, one.endReason = i, i != nil, endReason
-	s.save()
+func (i *Interpreters) setInterpreter(one *session, interp *interpreter, endReason string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	one.interpreter, one.reserved, one.endReason = interp, interp != nil, endReason
+	i.save()
 }
 
 // endInterpreter ends the interpreter of a session and waits up to endTimeout.
-func (s *Interpreters) endInterpreter(one *session, why string) {
-	if i := one.interpreter; i != nil {
-		i.end()
+func (i *Interpreters) endInterpreter(one *session, why string) {
+	if interp := one.interpreter; interp != nil {
+		interp.end()
 		timer := time.NewTimer(endTimeout)
 		defer timer.Stop()
 		select {
-		case <-i.done:
+		case <-interp.done:
 		case <-timer.C:
 		}
 	}
-	s.setInterpreter(one, nil, why)
+	i.setInterpreter(one, nil, why)
 }
 
 var errNotReady = errors.New("python did not start")

@@ -84,14 +84,14 @@ type runIn struct {
 // Tool returns the tool for an agent. It enforces its timeout itself, so that the
 // result has the output so far. Calls are sequential, because their effects are
 // unknown.
-func (s *Interpreters) Tool(u Use) tool.Tool {
-	u = u.Complete(Name, s.opts)
+func (i *Interpreters) Tool(u Use) tool.Tool {
+	u = u.Complete(Name, i.opts)
 	spec := tool.Spec{
 		Name: u.Name, Description: strings.TrimSpace(page),
 		Effect: tool.Once, Concurrency: tool.Sequential, Timeout: tool.Unbounded,
 	}
 	return tool.Typed(spec, func(ctx context.Context, call tool.Call, in runIn) (tool.Result, error) {
-		c := execution{Interpreters: s, call: call, timeout: u.Timeout}
+		c := execution{Interpreters: i, call: call, timeout: u.Timeout}
 		if wrong := c.check(in); wrong != nil {
 			return *wrong, nil
 		}
