@@ -40,31 +40,31 @@ func newMemories(_ context.Context, s registry.BackendSpec) (backend.Driver, err
 type httpKV struct{ base *url.URL }
 
 // Get implements [store.KV].
-func (c *httpKV) Get(ctx context.Context, key string) (store.Value, error) {
-	data, revision, err := request(ctx, http.MethodGet, c.urlOf(key), nil, nil)
+func (h *httpKV) Get(ctx context.Context, key string) (store.Value, error) {
+	data, revision, err := request(ctx, http.MethodGet, h.urlOf(key), nil, nil)
 	return store.Value{Entry: store.Entry{Key: key, Size: int64(len(data)), Revision: revision}, Data: data}, err
 }
 
 // Put implements [store.KV].
-func (c *httpKV) Put(ctx context.Context, key string, data []byte, when store.Revision) (store.Revision, error) {
+func (h *httpKV) Put(ctx context.Context, key string, data []byte, when store.Revision) (store.Revision, error) {
 	only := http.Header{"If-Match": {string(when)}}
 	if when == store.None {
 		only = http.Header{"If-None-Match": {"*"}}
 	}
-	_, revision, err := request(ctx, http.MethodPut, c.urlOf(key), data, only)
+	_, revision, err := request(ctx, http.MethodPut, h.urlOf(key), data, only)
 	return revision, err
 }
 
 // Delete implements [store.KV].
-func (c *httpKV) Delete(ctx context.Context, key string, when store.Revision) error {
-	_, _, err := request(ctx, http.MethodDelete, c.urlOf(key), nil, http.Header{"If-Match": {string(when)}})
+func (h *httpKV) Delete(ctx context.Context, key string, when store.Revision) error {
+	_, _, err := request(ctx, http.MethodDelete, h.urlOf(key), nil, http.Header{"If-Match": {string(when)}})
 	return err
 }
 
 // List implements [store.KV].
-func (c *httpKV) List(ctx context.Context, prefix string) iter.Seq2[store.Entry, error] {
+func (h *httpKV) List(ctx context.Context, prefix string) iter.Seq2[store.Entry, error] {
 	return func(yield func(store.Entry, error) bool) {
-		all := *c.base
+		all := *h.base
 		all.RawQuery = url.Values{"prefix": {prefix}}.Encode()
 		var found []store.Entry
 		data, _, err := request(ctx, http.MethodGet, &all, nil, nil)
@@ -84,7 +84,7 @@ func (c *httpKV) List(ctx context.Context, prefix string) iter.Seq2[store.Entry,
 }
 
 // urlOf returns the URL of a key.
-func (c *httpKV) urlOf(key string) *url.URL { return c.base.JoinPath(url.PathEscape(key)) }
+func (h *httpKV) urlOf(key string) *url.URL { return h.base.JoinPath(url.PathEscape(key)) }
 
 // statuses maps the statuses of the service to the errors of store.KV.
 var statuses = map[int]error{

@@ -88,32 +88,32 @@ func (r *renderer) held(w row, value float64, figure string) string {
 }
 
 // figure returns the value of a row, and all of it in words.
-func (w row) figure(m *measurements) (value float64, text string, err error) {
-	if value, err = m.of(w.of); err != nil {
+func (r row) figure(m *measurements) (value float64, text string, err error) {
+	if value, err = m.of(r.of); err != nil {
 		return 0, "", err
 	}
-	text = format(value, w.as)
-	for _, more := range w.extra {
-		also, err := m.of(metric{w.of.pkg, w.of.bench, more.unit})
+	text = format(value, r.as)
+	for _, more := range r.extra {
+		also, err := m.of(metric{r.of.pkg, r.of.bench, more.unit})
 		if err != nil {
 			return 0, "", err
 		}
 		text += ", " + format(also, more.as)
 	}
-	if !w.ratio() {
+	if !r.ratio() {
 		return value, text, nil
 	}
-	by, err := m.of(w.over)
+	by, err := m.of(r.over)
 	if err != nil {
 		return 0, "", err
 	}
-	return value / by, fmt.Sprintf("%s (%s over %s)", format(value/by, times), text, format(by, w.as)), nil
+	return value / by, fmt.Sprintf("%s (%s over %s)", format(value/by, times), text, format(by, r.as)), nil
 }
 
 // isCount reports whether a figure is a number of things, or a share of them.
-func (w row) isCount() bool { return (w.as == "" || w.as == "%") && !w.ratio() }
+func (r row) isCount() bool { return (r.as == "" || r.as == "%") && !r.ratio() }
 
-func (w row) ratio() bool { return w.over != metric{} }
+func (r row) ratio() bool { return r.over != metric{} }
 
 // of returns the median of what was measured.
 func (m *measurements) of(of metric) (float64, error) {
@@ -125,11 +125,11 @@ func (m *measurements) of(of metric) (float64, error) {
 }
 
 // command makes the figure anew.
-func (w row) command() string {
-	bench, _, _ := strings.Cut(w.of.bench, "/")
+func (r row) command() string {
+	bench, _, _ := strings.Cut(r.of.bench, "/")
 	flags := ""
-	if slices.ContainsFunc(append(w.extra, extraFigure{unit: w.of.unit}), func(b extraFigure) bool { return b.unit == "allocs/op" }) {
+	if slices.ContainsFunc(append(r.extra, extraFigure{unit: r.of.unit}), func(b extraFigure) bool { return b.unit == "allocs/op" }) {
 		flags = "-benchmem "
 	}
-	return fmt.Sprintf("go test -run '^$' -bench %s %s./%s", bench, flags, w.of.pkg)
+	return fmt.Sprintf("go test -run '^$' -bench %s %s./%s", bench, flags, r.of.pkg)
 }

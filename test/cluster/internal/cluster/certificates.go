@@ -13,7 +13,7 @@ func (s Site) authority() authority { return authority{s} }
 
 // identities returns the subjects of the certificates, by file name. The subject of a kubelet must be that of its node,
 // or NodeRestriction refuses it.
-func (s authority) identities() map[string]pki.Subject {
+func (a authority) identities() map[string]pki.Subject {
 	all := map[string]pki.Subject{
 		"apiserver": {Name: "kube-apiserver", Hosts: []string{
 			"127.0.0.1", nodeIP, apiServiceIP, "localhost", "kubernetes",
@@ -26,7 +26,7 @@ func (s authority) identities() map[string]pki.Subject {
 		"dns":                {Name: "system:kube-proxy"}, // whose role has Services and their EndpointSlices
 		"admin":              {Name: "admin", Groups: []string{"system:masters"}},
 	}
-	for _, n := range s.nodes() {
+	for _, n := range a.nodes() {
 		all[n.file("kubelet")] = pki.Subject{Name: "system:node:" + n.name(), Groups: []string{"system:nodes"}}
 		all[n.file("kubelet-server")] = pki.Subject{
 			Name: "system:node:" + n.name(), Groups: []string{"system:nodes"}, Hosts: []string{n.ip, n.name()},
@@ -36,8 +36,8 @@ func (s authority) identities() map[string]pki.Subject {
 }
 
 // certificates makes the certificates once. The certificate of the authority is written last: if it exists, all exist.
-func (s authority) certificates() error {
-	if _, err := os.Stat(s.pki("ca.crt")); err == nil {
+func (a authority) certificates() error {
+	if _, err := os.Stat(a.pki("ca.crt")); err == nil {
 		return nil
 	}
 	now := now()
@@ -53,7 +53,7 @@ func (s authority) certificates() error {
 	if pairs["front-proxy"], err = front.Issue(pki.Subject{Name: "front-proxy"}); err != nil {
 		return err
 	}
-	for file, subject := range s.identities() {
+	for file, subject := range a.identities() {
 		if pairs[file], err = ca.Issue(subject); err != nil {
 			return err
 		}
@@ -62,11 +62,11 @@ func (s authority) certificates() error {
 		return err
 	}
 	for file, pair := range pairs {
-		if err := s.writePair(file, pair); err != nil {
+		if err := a.writePair(file, pair); err != nil {
 			return err
 		}
 	}
-	return s.writePair("ca", ca.Pair)
+	return a.writePair("ca", ca.Pair)
 }
 
 // serviceAccountKey signs tokens; it needs no certificate.
@@ -75,9 +75,9 @@ func serviceAccountKey() (pki.Pair, error) {
 	return pki.Pair{Key: key}, err
 }
 
-func (s authority) writePair(file string, p pki.Pair) error {
-	if err := write(s.pki(file+".key"), p.Key, 0o600); err != nil {
+func (a authority) writePair(file string, p pki.Pair) error {
+	if err := write(a.pki(file+".key"), p.Key, 0o600); err != nil {
 		return err
 	}
-	return write(s.pki(file+".crt"), p.Cert, 0o644)
+	return write(a.pki(file+".crt"), p.Cert, 0o644)
 }

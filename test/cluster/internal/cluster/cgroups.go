@@ -22,7 +22,7 @@ func (s Site) host() host { return host{s} }
 
 // cgroups returns the folders of the nodes' own cgroups, one of each node in each hierarchy.
 // Only pods live there: the components stay where they were started.
-func (s host) cgroups() ([]string, error) {
+func (h host) cgroups() ([]string, error) {
 	mounts, err := readMounts()
 	if err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func (s host) cgroups() ([]string, error) {
 	var dirs []string
 	for _, m := range mounts {
 		if m.fs == "cgroup" || m.fs == "cgroup2" {
-			for _, n := range s.nodes() {
+			for _, n := range h.nodes() {
 				dirs = append(dirs, filepath.Join(m.point, n.name()))
 			}
 		}
@@ -42,8 +42,8 @@ func (s host) cgroups() ([]string, error) {
 }
 
 // makeCgroups makes the cgroups without which the kubelet does not start.
-func (s host) makeCgroups() error {
-	dirs, err := s.cgroups()
+func (h host) makeCgroups() error {
+	dirs, err := h.cgroups()
 	if err != nil {
 		return err
 	}
@@ -69,9 +69,9 @@ func delegate(dir string) {
 }
 
 // podProcesses lists every process that runs in a pod.
-func (s host) podProcesses() ([]proc.Identity, error) {
+func (h host) podProcesses() ([]proc.Identity, error) {
 	var found []proc.Identity
-	err := s.eachCgroup(func(dir string) error {
+	err := h.eachCgroup(func(dir string) error {
 		members, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 		if err != nil {
 			return nil //nolint:nilerr // the cgroup has just gone, and its processes before it
@@ -92,9 +92,9 @@ func (s host) podProcesses() ([]proc.Identity, error) {
 
 // removeCgroups removes the cluster's cgroups, innermost first. The kernel refuses to remove a cgroup for a moment
 // after its last process has ended.
-func (s host) removeCgroups(ctx context.Context) error {
+func (h host) removeCgroups(ctx context.Context) error {
 	var dirs []string
-	if err := s.eachCgroup(func(dir string) error { dirs = append(dirs, dir); return nil }); err != nil {
+	if err := h.eachCgroup(func(dir string) error { dirs = append(dirs, dir); return nil }); err != nil {
 		return err
 	}
 	slices.Reverse(dirs)
@@ -110,8 +110,8 @@ func (s host) removeCgroups(ctx context.Context) error {
 }
 
 // eachCgroup visits the cluster's cgroups, outermost first.
-func (s host) eachCgroup(visit func(dir string) error) error {
-	roots, err := s.cgroups()
+func (h host) eachCgroup(visit func(dir string) error) error {
+	roots, err := h.cgroups()
 	if err != nil {
 		return err
 	}

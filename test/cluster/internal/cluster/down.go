@@ -49,8 +49,8 @@ func (s Site) clear(ctx context.Context) error {
 }
 
 // remove removes the folder, and its marker last, so that an interrupted removal can be repeated.
-func (s folder) remove() error {
-	entries, err := os.ReadDir(s.Dir)
+func (f folder) remove() error {
+	entries, err := os.ReadDir(f.Dir)
 	if err != nil {
 		return fmt.Errorf("removing folder: %w", err)
 	}
@@ -58,11 +58,11 @@ func (s folder) remove() error {
 		if e.Name() == marker {
 			continue
 		}
-		if err := os.RemoveAll(s.Path(e.Name())); err != nil {
+		if err := os.RemoveAll(f.Path(e.Name())); err != nil {
 			return fmt.Errorf("removing folder: %w", err)
 		}
 	}
-	if err := os.RemoveAll(s.Dir); err != nil {
+	if err := os.RemoveAll(f.Dir); err != nil {
 		return fmt.Errorf("removing folder: %w", err)
 	}
 	return nil

@@ -33,45 +33,45 @@ type folder struct{ Site }
 func (s Site) folder() folder { return folder{s} }
 
 // prepare makes the folder and all that is in it before anything starts.
-func (s folder) prepare() error {
-	if err := s.claim(); err != nil {
+func (f folder) prepare() error {
+	if err := f.claim(); err != nil {
 		return err
 	}
 	for _, d := range []string{"bin", "conf", "log", "pid", "pki", "run"} {
-		if err := os.MkdirAll(s.Path(d), 0o755); err != nil {
+		if err := os.MkdirAll(f.Path(d), 0o755); err != nil {
 			return fmt.Errorf("making folder: %w", err)
 		}
 	}
-	if err := link(s.K8s, s.Path("bin"), programs); err != nil {
+	if err := link(f.K8s, f.Path("bin"), programs); err != nil {
 		return err
 	}
-	if err := s.authority().certificates(); err != nil {
+	if err := f.authority().certificates(); err != nil {
 		return err
 	}
-	return s.configure()
+	return f.configure()
 }
 
 // claim marks the folder as the cluster's. Down removes it with everything in it, so a folder that has other files is
 // refused.
-func (s folder) claim() error {
-	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
+func (f folder) claim() error {
+	if err := os.MkdirAll(f.Dir, 0o755); err != nil {
 		return fmt.Errorf("making folder: %w", err)
 	}
-	if s.claimed() {
+	if f.claimed() {
 		return nil
 	}
-	entries, err := os.ReadDir(s.Dir)
+	entries, err := os.ReadDir(f.Dir)
 	if err != nil {
 		return fmt.Errorf("reading folder: %w", err)
 	}
 	if len(entries) > 0 {
-		return fmt.Errorf("%s holds files that are not a cluster's; choose another CLUSTER_DIR", s.Dir)
+		return fmt.Errorf("%s holds files that are not a cluster's; choose another CLUSTER_DIR", f.Dir)
 	}
-	return os.WriteFile(s.Path(marker), nil, 0o644)
+	return os.WriteFile(f.Path(marker), nil, 0o644)
 }
 
-func (s folder) claimed() bool {
-	_, err := os.Stat(s.Path(marker))
+func (f folder) claimed() bool {
+	_, err := os.Stat(f.Path(marker))
 	return err == nil
 }
 
@@ -101,19 +101,19 @@ func link(program, dir string, names []string) error {
 }
 
 // configure renders every configuration file.
-func (s folder) configure() error {
-	for _, n := range s.nodes() {
-		if err := s.configureNode(n); err != nil {
+func (f folder) configure() error {
+	for _, n := range f.nodes() {
+		if err := f.configureNode(n); err != nil {
 			return err
 		}
 	}
 	for path, who := range map[string]string{
-		s.conf("controller-manager.kubeconfig"): "controller-manager",
-		s.conf("scheduler.kubeconfig"):          "scheduler",
-		s.conf("dns.kubeconfig"):                "dns",
-		s.Kubeconfig():                          "admin",
+		f.conf("controller-manager.kubeconfig"): "controller-manager",
+		f.conf("scheduler.kubeconfig"):          "scheduler",
+		f.conf("dns.kubeconfig"):                "dns",
+		f.Kubeconfig():                          "admin",
 	} {
-		if err := s.kubeconfig(path, who, s.api()); err != nil {
+		if err := f.kubeconfig(path, who, f.api()); err != nil {
 			return err
 		}
 	}
@@ -121,13 +121,13 @@ func (s folder) configure() error {
 }
 
 // configureNode renders the files of one node.
-func (s folder) configureNode(n node) error {
+func (f folder) configureNode(n node) error {
 	for path, file := range map[string]string{
-		s.conf(n.file("containerd") + ".toml"):    "containerd.toml",
-		s.conf(n.file("kubelet") + ".yaml"):       "kubelet.yaml",
-		s.conf(n.file("kube-proxy") + ".yaml"):    "kube-proxy.yaml",
-		s.conf("resolv.conf"):                     "resolv.conf",
-		s.Path(n.file("cni"), "10-pods.conflist"): "cni.json",
+		f.conf(n.file("containerd") + ".toml"):    "containerd.toml",
+		f.conf(n.file("kubelet") + ".yaml"):       "kubelet.yaml",
+		f.conf(n.file("kube-proxy") + ".yaml"):    "kube-proxy.yaml",
+		f.conf("resolv.conf"):                     "resolv.conf",
+		f.Path(n.file("cni"), "10-pods.conflist"): "cni.json",
 	} {
 		data, err := render(file, n.values())
 		if err != nil {
@@ -141,10 +141,10 @@ func (s folder) configureNode(n node) error {
 		}
 	}
 	for path, who := range map[string]string{
-		s.conf(n.file("kubelet") + ".kubeconfig"):    n.file("kubelet"),
-		s.conf(n.file("kube-proxy") + ".kubeconfig"): "proxy",
+		f.conf(n.file("kubelet") + ".kubeconfig"):    n.file("kubelet"),
+		f.conf(n.file("kube-proxy") + ".kubeconfig"): "proxy",
 	} {
-		if err := s.kubeconfig(path, who, n.api()); err != nil {
+		if err := f.kubeconfig(path, who, n.api()); err != nil {
 			return err
 		}
 	}
@@ -152,10 +152,10 @@ func (s folder) configureNode(n node) error {
 }
 
 // kubeconfig writes a kubeconfig that contains its certificates, so that it may be copied elsewhere.
-func (s folder) kubeconfig(path, who, api string) error {
-	values := map[string]string{"Name": s.Name, "User": who, "API": api}
+func (f folder) kubeconfig(path, who, api string) error {
+	values := map[string]string{"Name": f.Name, "User": who, "API": api}
 	for key, file := range map[string]string{"CA": "ca.crt", "Cert": who + ".crt", "Key": who + ".key"} {
-		data, err := os.ReadFile(s.pki(file))
+		data, err := os.ReadFile(f.pki(file))
 		if err != nil {
 			return fmt.Errorf("reading certificate: %w", err)
 		}

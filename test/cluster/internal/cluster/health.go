@@ -24,7 +24,7 @@ type check func(context.Context) error
 type probes struct{ Site }
 
 // httpOK returns a check that asks a health endpoint of the control plane.
-func (s probes) httpOK(url string) check { return httpOKOn(s.nodes()[0], url) }
+func (p probes) httpOK(url string) check { return httpOKOn(p.nodes()[0], url) }
 
 // httpOKOn returns a check that asks a health endpoint inside the namespace of a node. It does not verify the
 // certificate: some of these servers make one themselves when they start.
@@ -52,29 +52,29 @@ func socketOpen(path string) check {
 }
 
 // nameResolved asks the cluster's DNS for the one Service every cluster has.
-func (s probes) nameResolved(ctx context.Context) error {
+func (p probes) nameResolved(ctx context.Context) error {
 	r := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return s.nodes()[0].namespace().Dial(ctx, "udp", nodeIP+":53")
+		return p.nodes()[0].namespace().Dial(ctx, "udp", nodeIP+":53")
 	}}
 	_, err := r.LookupHost(ctx, "kubernetes.default.svc.cluster.local.")
 	return err
 }
 
 // nodeListed lists the nodes as a user does: through the gate, as administrator.
-func (s probes) nodeListed(ctx context.Context) error {
-	_, err := s.get(ctx, "/api/v1/nodes?limit=1")
+func (p probes) nodeListed(ctx context.Context) error {
+	_, err := p.get(ctx, "/api/v1/nodes?limit=1")
 	return err
 }
 
 // classListed checks that the StorageClass exists, which the provisioner of volumes creates before it works.
-func (s probes) classListed(ctx context.Context) error {
-	_, err := s.get(ctx, "/apis/storage.k8s.io/v1/storageclasses/"+volumes.Class)
+func (p probes) classListed(ctx context.Context) error {
+	_, err := p.get(ctx, "/apis/storage.k8s.io/v1/storageclasses/"+volumes.Class)
 	return err
 }
 
 // rulesApplied waits for the first rules of each node.
-func (s probes) rulesApplied(ctx context.Context) error {
-	for _, n := range s.nodes() {
+func (p probes) rulesApplied(ctx context.Context) error {
+	for _, n := range p.nodes() {
 		if err := enforce.Applied(ctx, n.name()); err != nil {
 			return err
 		}
@@ -83,12 +83,12 @@ func (s probes) rulesApplied(ctx context.Context) error {
 }
 
 // nodeReady returns a check for what a first pod needs: a node that accepts pods, and the ServiceAccount default.
-func (s probes) nodeReady(n node) check {
+func (p probes) nodeReady(n node) check {
 	return func(ctx context.Context) error {
-		if _, err := s.get(ctx, "/api/v1/namespaces/default/serviceaccounts/default"); err != nil {
+		if _, err := p.get(ctx, "/api/v1/namespaces/default/serviceaccounts/default"); err != nil {
 			return err
 		}
-		body, err := s.get(ctx, "/api/v1/nodes/"+n.name())
+		body, err := p.get(ctx, "/api/v1/nodes/"+n.name())
 		if err != nil {
 			return err
 		}
@@ -125,12 +125,12 @@ func takesPods(body []byte) error {
 }
 
 // get reads from the API server as administrator.
-func (s probes) get(ctx context.Context, path string) ([]byte, error) {
-	cert, err := tls.LoadX509KeyPair(s.pki("admin.crt"), s.pki("admin.key"))
+func (p probes) get(ctx context.Context, path string) ([]byte, error) {
+	cert, err := tls.LoadX509KeyPair(p.pki("admin.crt"), p.pki("admin.key"))
 	if err != nil {
 		return nil, fmt.Errorf("loading administrator's certificate: %w", err)
 	}
-	ca, err := os.ReadFile(s.pki("ca.crt"))
+	ca, err := os.ReadFile(p.pki("ca.crt"))
 	if err != nil {
 		return nil, fmt.Errorf("loading certificate of the authority: %w", err)
 	}
@@ -140,7 +140,7 @@ func (s probes) get(ctx context.Context, path string) ([]byte, error) {
 		DisableKeepAlives: true,
 		TLSClientConfig:   &tls.Config{Certificates: []tls.Certificate{cert}, RootCAs: roots},
 	}}
-	return fetch(ctx, client, "https://"+s.api()+path)
+	return fetch(ctx, client, "https://"+p.api()+path)
 }
 
 func fetch(ctx context.Context, client *http.Client, url string) ([]byte, error) {

@@ -39,26 +39,26 @@ func parseMounts(info string) []mount {
 
 // shareMounts makes the cluster's folder a shared mount, so that containers see mounts that are added and removed below
 // it. The rest of the machine's mounts stay as they are.
-func (s host) shareMounts() error {
+func (h host) shareMounts() error {
 	mounts, err := readMounts()
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(mounts, func(m mount) bool { return m.point == s.Dir }) {
+	if slices.ContainsFunc(mounts, func(m mount) bool { return m.point == h.Dir }) {
 		return nil
 	}
-	if err := unix.Mount(s.Dir, s.Dir, "", unix.MS_BIND, ""); err != nil {
-		return fmt.Errorf("mounting %s on itself: %w", s.Dir, err)
+	if err := unix.Mount(h.Dir, h.Dir, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("mounting %s on itself: %w", h.Dir, err)
 	}
-	if err := unix.Mount("", s.Dir, "", unix.MS_SHARED|unix.MS_REC, ""); err != nil {
-		return fmt.Errorf("sharing mounts of %s: %w", s.Dir, err)
+	if err := unix.Mount("", h.Dir, "", unix.MS_SHARED|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("sharing mounts of %s: %w", h.Dir, err)
 	}
 	return nil
 }
 
 // unmount undoes every mount in the cluster's folder, last first, and fails if one remains, because removing the folder
 // would then remove the files of that mount.
-func (s host) unmount() error {
+func (h host) unmount() error {
 	for range 3 { // a mount may hide another
 		mounts, err := readMounts()
 		if err != nil {
@@ -66,7 +66,7 @@ func (s host) unmount() error {
 		}
 		left := 0
 		for _, m := range slices.Backward(mounts) {
-			if m.point == s.Dir || strings.HasPrefix(m.point, s.Dir+"/") {
+			if m.point == h.Dir || strings.HasPrefix(m.point, h.Dir+"/") {
 				left++
 				_ = unix.Unmount(m.point, unix.MNT_DETACH) // the next look tells
 			}
@@ -75,5 +75,5 @@ func (s host) unmount() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("mounts remain in %s", s.Dir)
+	return fmt.Errorf("mounts remain in %s", h.Dir)
 }

@@ -10,8 +10,8 @@ import (
 
 // removeStrays removes the files that containerd, CNI and the kubelet write to paths that cannot be configured. A file
 // that cannot be removed does no harm.
-func (s host) removeStrays(ctx context.Context) {
-	for _, f := range s.strays(ctx) {
+func (h host) removeStrays(ctx context.Context) {
+	for _, f := range h.strays(ctx) {
 		_ = os.Remove(f)
 	}
 	// Folders that others use too are not empty, and stay.
@@ -25,20 +25,20 @@ func (s host) removeStrays(ctx context.Context) {
 
 // strays lists the files: the sockets of shims, the links to logs of pods, the state of CNI, and the kubelet's socket
 // for devices.
-func (s host) strays(ctx context.Context) []string {
+func (h host) strays(ctx context.Context) []string {
 	var found []string
-	for _, address := range glob(s.Path("run", "containerd*", "io.containerd.runtime.v2.task", "*", "*", "address")) {
+	for _, address := range glob(h.Path("run", "containerd*", "io.containerd.runtime.v2.task", "*", "*", "address")) {
 		if data, err := os.ReadFile(address); err == nil {
 			found = append(found, strings.TrimPrefix(strings.TrimSpace(string(data)), "unix://"))
 		}
 	}
 	for _, l := range glob("/var/log/containers/*") {
-		if target, err := os.Readlink(l); err == nil && strings.HasPrefix(target, s.Dir+"/") {
+		if target, err := os.Readlink(l); err == nil && strings.HasPrefix(target, h.Dir+"/") {
 			found = append(found, l)
 		}
 	}
 	for _, result := range glob("/var/lib/cni/results/*") {
-		if data, err := os.ReadFile(result); err == nil && bytes.Contains(data, []byte(s.Dir+"/")) {
+		if data, err := os.ReadFile(result); err == nil && bytes.Contains(data, []byte(h.Dir+"/")) {
 			found = append(found, result)
 		}
 	}

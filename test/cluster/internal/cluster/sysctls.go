@@ -16,8 +16,8 @@ var kubeletSysctls = []string{
 }
 
 // saveSysctls stores the settings that the kubelet will change, unless they are stored already.
-func (s host) saveSysctls() error {
-	if _, err := os.Stat(s.Path("sysctls.json")); err == nil {
+func (h host) saveSysctls() error {
+	if _, err := os.Stat(h.Path("sysctls.json")); err == nil {
 		return nil
 	}
 	saved := map[string]string{}
@@ -30,12 +30,12 @@ func (s host) saveSysctls() error {
 	if err != nil {
 		return fmt.Errorf("encoding sysctls: %w", err)
 	}
-	return write(s.Path("sysctls.json"), data, 0o644)
+	return write(h.Path("sysctls.json"), data, 0o644)
 }
 
 // restoreSysctls restores the stored settings.
-func (s host) restoreSysctls() error {
-	data, err := os.ReadFile(s.Path("sysctls.json"))
+func (h host) restoreSysctls() error {
+	data, err := os.ReadFile(h.Path("sysctls.json"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -92,15 +92,15 @@ func (s Site) lay(ctx context.Context) error {
 }
 
 // run returns a step that starts the components that do not run, all at once, and waits until each is healthy.
-func (s components) run(components ...component) func(context.Context) error {
+func (c components) run(components ...component) func(context.Context) error {
 	return func(ctx context.Context) error {
-		for _, c := range components {
-			if err := s.start(ctx, c); err != nil {
+		for _, one := range components {
+			if err := c.start(ctx, one); err != nil {
 				return err
 			}
 		}
-		for _, c := range components {
-			if err := s.await(ctx, c, c.healthy); err != nil {
+		for _, one := range components {
+			if err := c.await(ctx, one, one.healthy); err != nil {
 				return err
 			}
 		}
@@ -110,18 +110,18 @@ func (s components) run(components ...component) func(context.Context) error {
 
 // runNodes starts the kubelets one after the other: as each starts, it removes all
 // that it finds in the folder for the sockets of devices, which cannot be configured.
-func (s components) runNodes(ctx context.Context) error {
-	for _, c := range s.kubelets() {
-		if err := s.run(c)(ctx); err != nil {
+func (c components) runNodes(ctx context.Context) error {
+	for _, one := range c.kubelets() {
+		if err := c.run(one)(ctx); err != nil {
 			return err
 		}
 	}
-	return s.run(s.proxies()...)(ctx)
+	return c.run(c.proxies()...)(ctx)
 }
 
-func (s components) nodesReady(ctx context.Context) error {
-	for i, c := range s.kubelets() {
-		if err := s.await(ctx, c, s.nodeReady(s.nodes()[i])); err != nil {
+func (c components) nodesReady(ctx context.Context) error {
+	for i, one := range c.kubelets() {
+		if err := c.await(ctx, one, c.nodeReady(c.nodes()[i])); err != nil {
 			return err
 		}
 	}
@@ -130,13 +130,13 @@ func (s components) nodesReady(ctx context.Context) error {
 
 // start starts a component unless it runs with the same arguments. A component with other arguments, for example
 // another port, is restarted.
-func (s components) start(ctx context.Context, c component) error {
-	args := c.args
-	if c.inside != "" {
+func (c components) start(ctx context.Context, one component) error {
+	args := one.args
+	if one.inside != "" {
 		// Not `ip netns exec`: that would mount /sys anew and hide the cgroups.
-		args = append([]string{"nsenter", "--net=" + c.inside.Path(), "--"}, args...)
+		args = append([]string{"nsenter", "--net=" + one.inside.Path(), "--"}, args...)
 	}
-	r, err := proc.Read(s.pidFile(c.name))
+	r, err := proc.Read(c.pidFile(one.name))
 	if err != nil {
 		return err
 	}
@@ -146,33 +146,33 @@ func (s components) start(ctx context.Context, c component) error {
 	if err := proc.KillAll(ctx, []proc.Identity{r.Identity}); err != nil {
 		return err
 	}
-	return proc.Start(proc.Spec{Args: args, Dir: s.Dir, Log: s.log(c.name), PIDFile: s.pidFile(c.name)})
+	return proc.Start(proc.Spec{Args: args, Dir: c.Dir, Log: c.log(one.name), PIDFile: c.pidFile(one.name)})
 }
 
 // await repeats a check until it succeeds, the component has ended, or healthTimeout is over.
-func (s components) await(ctx context.Context, c component, healthy check) error {
+func (c components) await(ctx context.Context, one component, healthy check) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
 	err := proc.Until(ctx, func() error {
 		err := healthy(ctx)
-		if r, _ := proc.Read(s.pidFile(c.name)); err != nil && !r.Alive() {
+		if r, _ := proc.Read(c.pidFile(one.name)); err != nil && !r.Alive() {
 			err = errors.New("it has ended")
 			cancel()
 		}
 		return err
 	})
 	if err != nil {
-		return s.explain(c, err)
+		return c.explain(one, err)
 	}
 	return nil
 }
 
 // explain adds the last lines of the component's log to an error.
-func (s components) explain(c component, err error) error {
-	data, _ := os.ReadFile(s.log(c.name)) // no log is an empty log
+func (c components) explain(one component, err error) error {
+	data, _ := os.ReadFile(c.log(one.name)) // no log is an empty log
 	lines := strings.Split(strings.TrimRight(string(data), "\n"), "\n")
 	last := strings.Join(lines[max(0, len(lines)-20):], "\n")
-	return fmt.Errorf("waiting for %s: %w\n%s\nThe whole log is %s", c.name, err, last, s.log(c.name))
+	return fmt.Errorf("waiting for %s: %w\n%s\nThe whole log is %s", one.name, err, last, c.log(one.name))
 }
 
 // lock keeps two processes from building or clearing the same cluster at once.
