@@ -198,8 +198,8 @@ type AgentSpec struct {
 	PodRetention string `json:"podRetention,omitempty"`
 }
 
-// Retention is how long what a Run leaves behind is kept after it has finished. A deleted Run
-// always deletes its pods and its PersistentVolumeClaim.
+// Retention is how long the pod and the volume of a Run are kept after it has finished. A deleted
+// Run always deletes its pods and its PersistentVolumeClaim.
 type Retention struct {
 	// pod is how long the pod and its log are kept. 0s deletes the pod immediately. Default 1h.
 	// +kubebuilder:default="1h"

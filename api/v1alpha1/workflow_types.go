@@ -188,7 +188,8 @@ type WorkflowLimits struct {
 	Deadline *Duration `json:"deadline,omitempty"`
 }
 
-// WorkflowLimits returns the limits of finally as those of a Workflow; nil has none.
+// WorkflowLimits returns the limits of finally in the type of a Workflow's limits; nil: there are
+// none.
 func (l *FinallyLimits) WorkflowLimits() *WorkflowLimits {
 	if l == nil {
 		return nil

@@ -94,7 +94,7 @@ func codeLines(fset *token.FileSet, file *ast.File) map[int]bool {
 // markerMessage is the message of a validation marker, which an API server shows.
 var markerMessage = regexp.MustCompile(`message="((?:[^"\\]|\\.)*)"`)
 
-// markerExpression is a CEL expression that makes such a message.
+// markerExpression matches a CEL expression that makes a message.
 var markerExpression = regexp.MustCompile(`messageExpression="((?:[^"\\]|\\.)*)"`)
 
 // literal is a string of CEL.

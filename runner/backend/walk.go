@@ -76,8 +76,8 @@ func (b *Backend) start(ctx context.Context, g *glob, dir string) ([]Info, error
 	return entries, err
 }
 
-// A walk visits the files below a directory in the order of [Compare]: regular ones
-// and links to such. Links to directories are not followed.
+// A walk visits the files below a directory in the order of [Compare]: regular files and links to them. Links to
+// directories are not followed.
 type walk struct {
 	backend *Backend
 	ctx     context.Context

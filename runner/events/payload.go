@@ -235,7 +235,7 @@ type ChildStarted struct {
 	Steps int64 `json:"steps"`
 }
 
-// ChildFinished reports that such a session, or such a Run, has ended.
+// ChildFinished reports that the session of another agent, or a child Run, has ended.
 type ChildFinished struct {
 	Session string `json:"session"`
 	// Run is the name of a child Run.

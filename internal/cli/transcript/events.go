@@ -12,8 +12,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// readers read the events of each type, and return false if an event has no such data.
-// Of types that are not here the message is a Note.
+// readers read the events of each type, and return false if the data of an event is not of its type. The message of an
+// event of any other type is a Note.
 var readers = map[step.EventType]func(*Reader, events.Line) bool{
 	step.EventRunStarted:    fact[events.RunStarted],
 	step.EventStepStarted:   reading((*Reader).stepStarted),

@@ -215,13 +215,14 @@ func (e *evaluation) stateChanges(next graph.Next) []children.StateChange {
 	return out
 }
 
-// Delays before requests that the cluster had no capacity for are repeated, while no node starts or ends.
+// Bounds of the delay before requests are repeated for which the cluster had no capacity. It grows while no node starts
+// or ends.
 const (
 	minAgain = time.Second
 	maxAgain = time.Minute
 )
 
-// retryIn returns when such requests are repeated; 0: there are none.
+// retryIn returns the delay before requests without capacity are repeated; 0: there are none.
 func (e *evaluation) retryIn() time.Duration {
 	if _, is := e.retried(); is {
 		return max(minAgain, min(e.now.Sub(lastProgress(e.state)), maxAgain))

@@ -57,7 +57,7 @@ type Entry struct {
 // Position is the position of a Run in the queue. It is zero if its Agent has no bound.
 type Position struct {
 	Limit  int32 // of active Runs; 0: none
-	Active int   // others, but those that it is a part of
+	Active int   // other active Runs, without its own ancestors
 	Number int   // in the queue, from 1; 0: the Run may start
 }
 

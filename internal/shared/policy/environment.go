@@ -197,7 +197,7 @@ func Warnings(rules []Rule, tools ToolKinds, arguments Arguments) []*Error {
 // A candidate is a tool that a rule may apply to.
 type candidate struct {
 	name string // empty: any tool whose name begins with prefix and is not in the condition
-	// prefix is the beginning of the names of such tools.
+	// prefix is the beginning of the names of these tools.
 	prefix    string
 	arguments []string
 	isKnown   bool // arguments are all that it has

@@ -209,7 +209,7 @@ func (k ToolKinds) know(kind Kind) bool {
 	return has
 }
 
-// hasAll reports whether all tools of a kind among others are there.
+// hasAll reports whether k has all tools of a kind that others has.
 func (k ToolKinds) hasAll(others ToolKinds, kind Kind) bool {
 	for name, one := range others {
 		if one == kind && k[name] == "" {

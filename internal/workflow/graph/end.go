@@ -141,7 +141,7 @@ func (w *pass) firstError(p *node) error {
 	return w.evaluator.Input(p.Name, p.number(p.Started))
 }
 
-// summarize counts nodes by their states, and names a few that did not do all.
+// summarize counts nodes by their states, and names the first failed ones and the first with failed items.
 func summarize(pieces []*node) string {
 	count := map[State]int{}
 	var failed, partly []string
@@ -177,7 +177,7 @@ func summarize(pieces []*node) string {
 	return text
 }
 
-// maxNamed is how many nodes a message names of each sort.
+// maxNamed is the maximum number of nodes that a message names in one list.
 const maxNamed = 3
 
 // firstNames returns the first names of a list, in parentheses.

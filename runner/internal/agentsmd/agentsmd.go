@@ -57,8 +57,8 @@ func Read(ctx context.Context, tree *backend.Backend, workspace string, allows f
 	return fmt.Sprintf("%s\n[cut here, after line %d of %d: read the rest in the file %s]", text, lines, page.Total, Name), nil
 }
 
-// clip returns the lines that fit, or of a first line that does not, as much as
-// does.
+// clip returns the first lines of a text, within MaxBytes, and their number. If the first line is longer, it returns
+// the beginning of that line.
 func clip(text string) (head string, lines int) {
 	if len(text) > MaxBytes {
 		text = strings.ToValidUTF8(text[:MaxBytes], "")

@@ -62,7 +62,7 @@ type modelWaitLimits struct {
 	promise time.Duration // limits.wait, until a time that a provider named
 }
 
-// outageOf returns how long a model may be unavailable after such a failure.
+// outageOf returns how long a model may be unavailable after the failure f.
 func (l modelWaitLimits) outageOf(f modelFailure) time.Duration {
 	if f.unsent {
 		return max(l.outage, minKeyWait)

@@ -212,7 +212,7 @@ func finish(o Options, root *os.Root, f fetched) (fetched, error) {
 	return f, recordDone(o, f)
 }
 
-// same refuses if the repository in the workspace is not the requested one.
+// same returns an error if the repository in the workspace is not the requested one.
 func (f fetched) same(o Options) error {
 	name, err := git.Name(o.Git.URL)
 	if err != nil {

@@ -113,7 +113,7 @@ func (t *toolCall) runBounded(ctx context.Context, c *tool.Call) (tool.Result, e
 	return tool.Result{}, fmt.Errorf("calling %s: %w", t.call.Name, a.err)
 }
 
-// isFatal reports whether a tool said that an error ends the attempt.
+// isFatal reports whether an error of a tool ends the attempt.
 func isFatal(err error) bool {
 	_, is := errors.AsType[*tool.FatalError](err)
 	return is

@@ -92,9 +92,9 @@ func (l FileLimits) apply(steps []step.Step, refused map[int64]bool) []step.Step
 func (l FileLimits) files() int { return cmp.Or(l.Files, model.MaxFiles) }
 
 // surplus returns how many of the oldest files are left out to keep the rest within the bounds. Files that an earlier
-// request had are left out in groups of half of each bound: leaving out one for each new file would change the
-// beginning of every request, which no prompt cache has. Of the files since the last answer, as few as possible are
-// left out.
+// request had are left out in groups of half of each bound: leaving out one file for each new one would change the
+// beginning of every request, and a prompt cache needs an unchanged beginning. Of the files since the last answer, as
+// few as possible are left out.
 func surplus(steps []step.Step, most int) (skip int) {
 	var files []*step.File
 	var size int64 // of those that are not left out

@@ -56,7 +56,7 @@ var requestRules = []rule{
 // negative matches words with which servers say that they do not support something.
 var negative = pattern(`not (currently |yet |be )?support|unsupported|n['’]t (currently )?support|not (enabled|available|allowed|permitted|implemented|configured|compatible)|no endpoints|\brequires?\b|must be (set|enabled)|disabled|cannot|can['’]t|incompatible`)
 
-// plainNegative matches such words that no message about a failure has.
+// plainNegative matches those words of negative that do not occur in messages about failures.
 var plainNegative = pattern(`not (currently |yet |be )?support|unsupported|n['’]t (currently )?support|not implemented|must be enabled`)
 
 // denies reports whether the message says that something is not supported.

@@ -20,9 +20,9 @@ type Facts struct {
 
 // An Endpoint is where the calls of a tool go, as users configured it.
 type Endpoint struct {
-	// Name names its object, such as "toolset weather".
+	// Name names the object that has the endpoint, such as "toolset weather".
 	Name string
-	// Field is the field in which it is configured, such as "spec.requests.baseURL of Toolset weather".
+	// Field is the field in which the endpoint is configured, such as "spec.requests.baseURL of Toolset weather".
 	Field string
 }
 

@@ -358,7 +358,7 @@ var marks = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)<(\s*/?\s*(?:toolset|workspace)-instructions)`)
 })
 
-// readable returns a text without such tags, invisible characters and surrounding white space.
+// readable returns a text without the tags of marks, invisible characters and surrounding white space.
 func readable(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {

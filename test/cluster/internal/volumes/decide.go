@@ -67,7 +67,7 @@ func (s site) wanted(c *corev1.PersistentVolumeClaim) bool {
 		c.Spec.Selector == nil && c.DeletionTimestamp == nil && !block
 }
 
-// unwanted reports whether this provisioner made a volume whose claim was deleted.
+// unwanted reports whether a volume is to be removed: this provisioner made it, and its claim was deleted.
 func unwanted(v *corev1.PersistentVolume) bool {
 	return v.Annotations[provisionedBy] == provisioner && v.DeletionTimestamp == nil &&
 		v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete &&

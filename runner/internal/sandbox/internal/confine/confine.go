@@ -191,7 +191,8 @@ var ofSelf = []uint32{
 	unix.SYS_MIGRATE_PAGES, unix.SYS_MOVE_PAGES,
 }
 
-// The values of which for a process, its group, and all processes of a user in setpriority and ioprio_set.
+// Values of the argument which of setpriority and ioprio_set for all processes of a user. 0 is a process, and the value
+// between is a process group.
 const (
 	prioUser   = 2 // PRIO_USER
 	ioprioUser = 3 // IOPRIO_WHO_USER

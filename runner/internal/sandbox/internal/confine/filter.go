@@ -36,7 +36,7 @@ var refused = []uint32{
 	unix.SYS_FSMOUNT, unix.SYS_FSCONFIG, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR, unix.SYS_CHROOT,
 }
 
-// restrictions are what a filter refuses in addition to what every filter refuses.
+// restrictions select the additional system calls that a filter refuses.
 type restrictions struct {
 	// private refuses system calls that connect commands with other programs of the same user, or reveal their files:
 	// unix sockets other than pairs, System V and POSIX queues and shared memory, listening, and watching files.
