@@ -216,7 +216,7 @@ type HTTPServer struct {
 // Offer is a part of an MCP server that becomes tools.
 type Offer string
 
-// What of an MCP server becomes tools.
+// The parts of an MCP server that can become tools.
 const (
 	OfferTools     Offer = "Tools"
 	OfferResources Offer = "Resources"

@@ -93,8 +93,8 @@ func fromOpenAPI(out, path string) error {
 	return nil
 }
 
-// kindsOf reads which kinds a schema describes: one, none, or for DeleteOptions
-// and its like, which no manifest holds, many.
+// kindsOf returns the kind that a schema describes; none: it describes no kind, or several, such as DeleteOptions,
+// which no manifest has.
 func kindsOf(s schema) ([]kind, error) {
 	raw, err := json.Marshal(s["x-kubernetes-group-version-kind"])
 	if err != nil {

@@ -36,7 +36,7 @@ func newControl(f *Factory, name, short string, desired v1alpha1.DesiredState) *
 	}
 }
 
-// setDesiredStates sets spec.desiredState of Runs. An error of one does not keep it from the others.
+// setDesiredStates sets spec.desiredState of Runs. It continues with the other Runs after an error.
 func (f *Factory) setDesiredStates(ctx context.Context, names []string, desired v1alpha1.DesiredState) error {
 	var last error
 	for _, name := range names {

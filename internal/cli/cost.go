@@ -44,7 +44,7 @@ func newCost(f *Factory) *cobra.Command {
 	return c
 }
 
-// A costRow is the usage of the Runs with one key.
+// A costRow is the usage of the Runs with the same key.
 type costRow struct {
 	Key  string `json:"key"`
 	Runs int64  `json:"runs"`

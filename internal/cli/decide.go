@@ -113,8 +113,8 @@ func (d decider) decideRequest(ctx context.Context, c client.Client, want decide
 	return d.awaitApplied(ctx, c, made)
 }
 
-// named returns the decision with the request that the only argument of answer names, if it is no
-// answer but the id of a question.
+// named returns the decision to answer with its only value moved to the request, if that value is the id of an open
+// question and not an answer.
 func (d decision) named(run *v1alpha1.Run) decision {
 	if d.spec.Type != v1alpha1.DecisionAnswer || d.request != "" || len(d.values) != 1 {
 		return d

@@ -182,7 +182,7 @@ type Window struct {
 	Offset, Limit int
 }
 
-// Clamp returns the window that is meant.
+// Clamp returns the window with its offset and its limit within their bounds.
 func (w Window) Clamp() Window {
 	return Window{Offset: max(w.Offset, 0), Limit: min(max(w.Limit, 1), MaxLines)}
 }

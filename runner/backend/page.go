@@ -47,13 +47,13 @@ func notText(data []byte) error {
 	return ErrBinary
 }
 
-// versionOf names the content data.
+// versionOf returns the Version of a content.
 func versionOf(data []byte) Version {
 	sum := sha256.Sum256(data)
 	return version(sum[:])
 }
 
-// versionOfReader names the content that r delivers.
+// versionOfReader returns the Version of the content that it reads from r.
 func versionOfReader(r io.Reader) (Version, error) {
 	chunk, _ := chunks.Get().(*[]byte) // nothing else is in the pool
 	defer chunks.Put(chunk)

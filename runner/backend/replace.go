@@ -94,7 +94,7 @@ func newTextView(raw []byte) textView {
 // plain returns s as it would appear in the view.
 func plain(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
 
-// at turns an offset in text into the one in raw.
+// at returns the offset in raw for an offset in text.
 func (v textView) at(offset int) int {
 	before, _ := slices.BinarySearch(v.crlfs, int32(offset)) //nolint:gosec // a file in memory is smaller
 	return offset + before
@@ -177,7 +177,7 @@ func (v textView) replace(old string, s style, out []byte) []byte {
 	return append(out, v.raw[from:]...)
 }
 
-// A style is a new text with the line ends that it may take.
+// A style is a new text, with the forms of line ends in which it can be written.
 type style struct {
 	unix, windows string
 	// usual is the most frequent line end of the file, for replaced texts without one.

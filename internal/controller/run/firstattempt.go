@@ -123,8 +123,8 @@ func (r *Reconciler) beginFirst(ctx context.Context, s state, p plan) (facts, er
 	return facts{prepared: p.nextAttempt.Attempt}, nil
 }
 
-// notYetRecorded returns for how long the status is not written, because nothing is new but the pod of the first
-// attempt, which this process created, and the operator has not written the status yet.
+// notYetRecorded returns how long the first write of the status is delayed; 0: it is due. It is delayed while there is
+// nothing to report except the pod of the first attempt, which this process created and remembers.
 func notYetRecorded(s state, p plan) time.Duration {
 	recorded := s.storedRun().Status
 	if !s.isUnrecorded() || recorded.ObservedGeneration > 0 || s.facts.failure != nil || p.settles() {

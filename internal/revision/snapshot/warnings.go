@@ -195,7 +195,7 @@ func (f facts) inference(i *v1alpha1.Inference) []string {
 	return append(out, f.extra(i)...)
 }
 
-// extra returns which fields of inference.extra the provider refuses.
+// extra returns a warning for each field of inference.extra that the provider refuses.
 func (f facts) extra(i *v1alpha1.Inference) []string {
 	var fields map[string]json.RawMessage
 	if i.Extra == nil || json.Unmarshal(i.Extra.Raw, &fields) != nil {

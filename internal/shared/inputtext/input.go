@@ -19,7 +19,8 @@ type Input struct {
 	env    func() (*expr.Env, error)
 }
 
-// Of returns the input of a JSON Schema, whose defaults are filled in. Empty: it is any object.
+// Of returns the input that a JSON Schema describes. The values that it reads must have the defaults of the schema
+// filled in. An empty schema describes any object.
 func Of(of json.RawMessage) *Input {
 	in := &Input{typeOf: sync.OnceValues(func() (expr.Type, error) { return typeOf(of) })}
 	in.env = sync.OnceValues(func() (*expr.Env, error) {
@@ -65,7 +66,7 @@ func NewValues(raw json.RawMessage) (*Values, error) {
 	return &Values{raw: raw, paths: template.NewValue(raw)}, nil
 }
 
-// Bind returns a text with the values of an input of a schema, as [Of] takes it.
+// Bind returns a text with the values of the input raw inserted. The JSON Schema of the input is of; see [Of].
 func Bind(text string, of, raw json.RawMessage) (string, error) {
 	t, err := Of(of).Parse(text, MayLack)
 	if err != nil {

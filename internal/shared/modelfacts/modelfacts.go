@@ -102,7 +102,7 @@ func (r Row) has(form string) bool {
 
 func dashed(name string) string { return strings.ReplaceAll(name, ".", "-") }
 
-// beginning returns the row with the longest beginning of a name.
+// beginning returns the row with the longest prefix of a name among its Families, which end in an asterisk.
 func beginning(name string) (best Row) {
 	longest := 0
 	for _, r := range rows {

@@ -74,8 +74,8 @@ func holds(clause, name string) bool {
 	return false
 }
 
-// holdsExpression reports whether a regular expression holds for the name of a model, and whether
-// all that it leaves open is a version.
+// holdsExpression reports whether a regular expression matches the name of a model, and the name has only a path before
+// the literal beginning of the expression and only a version after it.
 func holdsExpression(text, name string) bool {
 	e, err := regexp.Compile(text)
 	if err != nil || !e.MatchString(name) {

@@ -118,7 +118,8 @@ func accept(ctx context.Context, l net.Listener) (net.Conn, error) {
 	}
 }
 
-// acceptClosed accepts connections to the closed port: a connection is all that they show.
+// acceptClosed accepts connections to the closed port and closes them: the connection alone shows that the port is open
+// to the pod.
 func (s *Server) acceptClosed(ctx context.Context) {
 	for {
 		conn, err := accept(ctx, s.closed)

@@ -113,7 +113,7 @@ func New(nodes []Node) (*Graph, error) {
 	return g, nil
 }
 
-// sort puts a node into the order, behind all that it waits for.
+// sort appends a node to the order, after all nodes that it waits for.
 func (g *Graph) sort(i int, been map[int]bool) {
 	if been[i] {
 		return

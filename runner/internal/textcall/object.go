@@ -248,7 +248,8 @@ func (c Call) markup() string {
 
 var (
 	sentenceEnd = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[.!?:;]\s+|\n`) })
-	// request asks to see a tool call. One call is meant: reports are about several.
+	// request matches a sentence that asks to see one tool call. Sentences about several calls, such as reports, do not
+	// match.
 	request = sync.OnceValue(func() *regexp.Regexp {
 		const (
 			call = `(?:(?:an?|one|the|this|that|each|every|another)\s+(?:[\w-]+\s+)?|\b)(?:tool|function)[ -]?(?:call|use|invocation)\b`

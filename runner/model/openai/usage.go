@@ -35,9 +35,8 @@ type usage struct {
 	Ticks httpapi.Ticks `json:"cost_in_usd_ticks"`
 }
 
-// mediaApart returns the tokens of audio, images and videos in the prompt that the count of
-// the prompt leaves out, as Mistral's does. Only the total has them, as it has the thinking
-// of other servers.
+// mediaApart returns the tokens of audio, images and videos in the prompt that the reported prompt tokens leave out.
+// Mistral counts them only in the total, as other servers count thinking.
 func (u *usage) mediaApart() httpapi.Count {
 	details := &u.PromptDetails
 	media := max(details.Audio+details.Image+details.Video, u.Audio)

@@ -89,7 +89,7 @@ const launchNames = ` --use-compress-program --to-command --checkpoint-action --
  --sequence-editor --tool --exec-path --template --config-env --strategy -exec -toolexec --toolexec -vettool --vettool -fixtool --fixtool
  -ldflags --ldflags -gccgoflags --gccgoflags -engine -provider -provider-path -config `
 
-// plainNames are options that look like an abbreviation of one in launchNames.
+// plainNames are harmless options that could be taken for abbreviations of options in launchNames.
 const plainNames = " --global --init --remote --remotes --edit --no-edit "
 
 // launchOptions visits the arguments of a program that may run others by its

@@ -84,8 +84,8 @@ func (t *treeWalker) source(n syntax.Node) string {
 // optionsEnd matches the word that ends options.
 var optionsEnd = regexp.MustCompile(`--(\s|$)`)
 
-// timed visits the reserved word time. For bash, dashes after it end its options;
-// the parser takes them for a program. After an operator, time is a program.
+// timed visits the reserved word time. bash reads -- after time as the end of its options, and the parser reads it as a
+// program, so the line is then opaque.
 func (t *treeWalker) timed(n *syntax.TimeClause) {
 	t.line.commands = append(t.line.commands, command{"time", []word{anything}})
 	if optionsEnd.MatchString(strings.ReplaceAll(t.source(n), "\\\n", "")) {

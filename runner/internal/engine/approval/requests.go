@@ -338,8 +338,8 @@ func RequestID(call string, before int, sum string) string {
 	return call + suffix
 }
 
-// CallOf returns the call that a request is about, from the id of the request. It returns no call whose id is hashed:
-// the journal has those.
+// CallOf returns the id of the call in the id of a request. If RequestID has hashed the id of the call, the result is
+// the hash and matches no call: the journal then has the call.
 func CallOf(request string) string {
 	call, _, _ := strings.Cut(request, "-")
 	return call

@@ -218,7 +218,7 @@ func (r *errorReport) has(names ...string) bool {
 	return slices.ContainsFunc(r.names, func(name string) bool { return slices.Contains(names, strings.ToLower(name)) })
 }
 
-// isKeyRefused reports whether a 400 means the key, as xAI's and Gemini's may.
+// isKeyRefused reports whether status 400 means that the key was refused. xAI and Gemini answer so.
 func (r *errorReport) isKeyRefused(status int) bool {
 	said := strings.ToLower(r.message)
 	return status == http.StatusBadRequest && strings.Contains(said, "api key") &&

@@ -32,7 +32,7 @@ type folder struct{ Site }
 
 func (s Site) folder() folder { return folder{s} }
 
-// prepare makes the folder and all that is in it before anything starts.
+// prepare makes the folder and its content before the processes start.
 func (f folder) prepare() error {
 	if err := f.claim(); err != nil {
 		return err

@@ -108,8 +108,8 @@ func (c components) run(components ...component) func(context.Context) error {
 	}
 }
 
-// runNodes starts the kubelets one after the other: as each starts, it removes all
-// that it finds in the folder for the sockets of devices, which cannot be configured.
+// runNodes starts the kubelets one after the other, because a kubelet removes all files in the folder for the sockets
+// of devices when it starts, and the folder cannot be configured.
 func (c components) runNodes(ctx context.Context) error {
 	for _, one := range c.kubelets() {
 		if err := c.run(one)(ctx); err != nil {
