@@ -29,7 +29,7 @@ func (e explainer) printResult(run *v1alpha1.Run) {
 	terminal.Block(e.Out, "Changed files", fileList(result.Files))
 }
 
-// fileList has a file on each line.
+// fileList returns the files, one on each line.
 func fileList(files []v1alpha1.File) string {
 	var lines []string
 	for _, f := range files {

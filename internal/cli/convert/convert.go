@@ -109,7 +109,7 @@ func (d *document) cutEnd() {
 
 var ending = regexp.MustCompile(`(?m)^\.\.\.\s*(#.*)?\r?$`)
 
-// convert returns the document with the names of today.
+// convert returns the document with the current names.
 func (d *document) convert(taken tools) ([]byte, []Change) {
 	root := d.parse()
 	// A change of an anchor would also change all its aliases. If a name occurs twice, this package and the reader use

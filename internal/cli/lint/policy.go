@@ -97,7 +97,7 @@ func createdResources(p *admissionregistrationv1.ValidatingAdmissionPolicy) []st
 	return out
 }
 
-// An expression is one of a policy.
+// An expression is an expression of a policy, with the type of its value.
 type expression struct {
 	name, text string
 	typ        *celgo.Type

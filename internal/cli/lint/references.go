@@ -96,7 +96,7 @@ type reader struct {
 	missing map[string]bool
 }
 
-// read is a refs.Reader.
+// read implements refs.Reader.
 func (r *reader) read(_ context.Context, key types.NamespacedName, into refs.Object) error {
 	kind := kindOf(into)
 	if o := r.linter.find(kind, key.Namespace, key.Name); o != nil && o.decoded != nil {

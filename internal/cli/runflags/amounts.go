@@ -59,7 +59,7 @@ func (a *Amounts) Read() (*v1alpha1.Grant, error) {
 	return grant, nil
 }
 
-// quotedIfEmpty is a value of a flag as a message shows it.
+// quotedIfEmpty returns the value of a flag for a message: in quotes if it is empty.
 func quotedIfEmpty(value string) string {
 	if value == "" {
 		return `""`

@@ -23,7 +23,7 @@ const minAge = time.Minute
 
 // Revisions are the stored revisions of one Agent or Workflow.
 type Revisions struct {
-	// Stored are all of them.
+	// Stored are all stored revisions.
 	Stored []corev1.ConfigMap
 	// Unused has, by the name of the ConfigMap, the revisions that neither a Run nor a Workflow needs.
 	Unused map[string]bool

@@ -74,7 +74,7 @@ func (b builder) container(name, image string) corev1.Container {
 	}
 }
 
-// deckhandContainer returns a container of an image of ours.
+// deckhandContainer returns a container with an image of Deckhand.
 func (b builder) deckhandContainer(name string) corev1.Container {
 	c := b.container(name, b.Image.Name)
 	c.ImagePullPolicy = b.Image.PullPolicy

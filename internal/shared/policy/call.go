@@ -223,7 +223,7 @@ type canonicalArgument struct {
 	whole, prefix func(literal string) (string, error)
 }
 
-// canonicalArguments are all of them, by their names.
+// canonicalArguments are the arguments that have a canonical form, by their names.
 var canonicalArguments = map[string]canonicalArgument{
 	"path":   {Files, "args.path of a file tool is canonical", wholePath, pathPrefix},
 	"url":    {Web, "args.url is canonical", wholeURL, urlPrefix},

@@ -21,7 +21,7 @@ const (
 	functionLower      = "lowerAscii"
 )
 
-// A comparison is one of a canonical argument with literals.
+// A comparison compares a canonical argument with literals.
 type comparison struct {
 	argument string
 	lower    bool // of what lowerAscii returns

@@ -48,7 +48,7 @@ type Graph struct {
 	order []int   // of nodes: each behind all that it waits for
 }
 
-// ErrTooManyNodes is of a graph with more than MaxNodes.
+// ErrTooManyNodes means that a graph has more than MaxNodes.
 var ErrTooManyNodes = errors.New("too many nodes")
 
 // A CycleError is nodes that wait for each other: each of Path waits for the next,

@@ -39,7 +39,7 @@ type Options struct {
 // A Write writes a text to a file of that name and replaces an existing one.
 type Write func(ctx context.Context, name, text string) error
 
-// An Offloader puts results aside.
+// An Offloader stores large results elsewhere.
 type Offloader struct {
 	write Write
 	opts  Options

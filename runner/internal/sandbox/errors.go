@@ -31,7 +31,7 @@ const (
 
 // A RefusedError means that a command was not started and had no effect.
 type RefusedError struct {
-	// Reason is why.
+	// Reason is why the command was not started.
 	Reason Reason `json:"reason"`
 	// Subject is the program or directory, or the error.
 	Subject string `json:"subject,omitempty"`

@@ -22,7 +22,7 @@ const maxCost = 1_000_000_000_000
 // placesUSD are the decimal places between a dollar and a millionth of it.
 const placesUSD = 6
 
-// A Count is a number of tokens: never negative, never absurd.
+// A Count is a number of tokens. Decoding bounds it, and makes it 0 if it is negative.
 type Count int64
 
 // UnmarshalJSON accepts any value. A value that is not a number is 0.

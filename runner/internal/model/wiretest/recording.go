@@ -76,7 +76,7 @@ func Recordings(t *testing.T, kind string) []Recording {
 	return of
 }
 
-// folder is the variable that names where recordings are.
+// folder is the environment variable with the folder of the recordings.
 const folder = "DECKHAND_RECORDINGS"
 
 // read reads all files of recordings in the folder.

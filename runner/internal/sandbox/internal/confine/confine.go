@@ -122,13 +122,13 @@ func (p *program) when(k uint32, block func(*program)) {
 	p.guard(unix.BPF_JEQ, k, block)
 }
 
-// unless runs it if the word is not k.
+// unless runs a block if the word is not k.
 func (p *program) unless(k uint32, block func(*program)) {
 	at := p.guard(unix.BPF_JEQ, k, block)
 	p.code[at].Jt, p.code[at].Jf = p.code[at].Jf, p.code[at].Jt
 }
 
-// atLeast runs it if the word is k or more.
+// atLeast runs a block if the word is k or more.
 func (p *program) atLeast(k uint32, block func(*program)) {
 	p.guard(unix.BPF_JGE, k, block)
 }
