@@ -127,8 +127,8 @@ func (m manifestConverter) note(file string, line int, text string) {
 	fmt.Fprintf(m.Err, "%s:%d: %s\n", untrusted.Line(file, width), line, untrusted.Line(text, width))
 }
 
-// print prints the manifests of all files as one. A terminal is not sent bytes that are no text: an error
-// names their file.
+// print prints the manifests of all files as one. It leaves out files that are not text, because the output may be a
+// terminal. Findings name these files.
 func (m manifestConverter) print(files []lint.File) error {
 	files = slices.DeleteFunc(slices.Clone(files), func(f lint.File) bool { return !lint.IsText(f.Data) })
 	for i, file := range files {

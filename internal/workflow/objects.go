@@ -202,7 +202,8 @@ type reader struct {
 	done map[string]*Revision
 }
 
-// read terminates: no revision can contain its own hash.
+// read returns a revision with those of nested Workflows; nil: one of them is missing. It ends, because no revision can
+// contain its own hash.
 func (r *reader) read(ctx context.Context, hash string) (*Revision, error) {
 	if v, done := r.done[hash]; done {
 		return v, nil

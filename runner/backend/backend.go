@@ -112,7 +112,7 @@ func within(size, limit int64) error {
 	return nil
 }
 
-// bounded reads a file that grows no further than limit, and stops with ctx.
+// bounded returns a reader of f that fails once it has read more than limit bytes, and once ctx has ended.
 func bounded(ctx context.Context, f io.Reader, limit int64) io.Reader {
 	return &reader{ctx: ctx, from: f, left: limit, limit: limit}
 }

@@ -408,6 +408,6 @@ type Traces struct {
 	Content bool `json:"content,omitempty"`
 	// Metrics adds histograms of model calls: their tokens and durations.
 	Metrics bool `json:"metrics,omitempty"`
-	// Root is the UID of the Run whose trace this is; empty: the Run's own.
+	// Root is the UID of the Run to whose trace the spans belong; empty: this Run.
 	Root string `json:"root,omitempty"`
 }

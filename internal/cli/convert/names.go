@@ -107,8 +107,8 @@ func (c *converter) rewrite(p place, change func(string) string) {
 	c.changed(p.node.Line, p.path, p.path+" with the names of today")
 }
 
-// rewriteBlock changes the lines of a text that is written in lines of its own, because the encoder would
-// write it in other lines; false: it is not.
+// rewriteBlock changes a literal or folded text in the lines of the document, because the encoder would break its lines
+// elsewhere. It returns false for other texts, and for a change that adds or removes lines.
 func (c *converter) rewriteBlock(n *yamlnode.Node, change func(string) string) bool {
 	if n.Style&(yamlnode.LiteralStyle|yamlnode.FoldedStyle) == 0 {
 		return false

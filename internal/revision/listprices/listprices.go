@@ -180,8 +180,8 @@ func forRunner(path string, t v1alpha1.PriceTier) (task.PriceTier, error) {
 	return out, nil
 }
 
-// Dearest returns prices without tiers and changes, each the highest that a request could have. A
-// custom runner that was built before there were any refuses the whole task because of them.
+// Dearest returns prices without tiers and changes, each the highest that a request could have. A custom runner built
+// with an older library refuses a task with tiers or changes.
 func Dearest(p *task.Prices) *task.Prices {
 	if p == nil || len(p.Tiers)+len(p.Changes) == 0 {
 		return p

@@ -201,7 +201,8 @@ type machine struct {
 	hosts    string // the text of the hosts file
 }
 
-// thisMachine returns an empty machine if its names cannot be read. They are then treated like names of other machines.
+// thisMachine returns the names of this machine. Names that cannot be read are missing, and are treated like those of
+// other machines.
 func thisMachine() machine {
 	hostname, err := os.Hostname()
 	if err != nil {

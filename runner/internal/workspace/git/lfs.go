@@ -110,10 +110,10 @@ func (s *Store) isPointer(h plumbing.Hash) (bool, error) {
 // emptyBlob is the content of an empty file, which Git LFS does not replace by a pointer.
 var emptyBlob = plumbing.ComputeHash(plumbing.BlobObject, nil)
 
-// WithoutLFS returns tree with the files of Git LFS as they are in base, and the paths of files that tree has changed.
-// A commit cannot have their content: git expects pointers, whose objects would have to be uploaded. Pointers that base
-// has at any path, and empty files, stay as they are in tree. The attributes are those of tree, as for every clone of
-// it.
+// WithoutLFS returns tree without new content of files of Git LFS, and the paths of these files. They are as in base,
+// or absent if base lacks them. A commit cannot have the new content: git expects pointers, whose objects would have to
+// be uploaded. Pointers that base has at any path, and empty files, stay as they are in tree. The attributes are those
+// of tree, as for every clone of it.
 func (s *Store) WithoutLFS(base, tree string) (string, Paths, error) {
 	l := &lfsTrees{store: s, base: plumbing.NewHash(base)}
 	h, err := l.directory("", l.base, plumbing.NewHash(tree), attributes{})

@@ -30,9 +30,8 @@ func (n Namespace) Exists() bool {
 	return unix.Statfs(n.Path(), &fs) == nil && fs.Type == unix.NSFS_MAGIC
 }
 
-// Create makes the namespace with a bridge named node that holds the address
-// and that all routes lead to: a packet for anywhere else ends there. A bridge,
-// because not every kernel has dummy devices.
+// Create makes the namespace, with a device named node that has the address. All routes lead to the device, so packets
+// for unknown addresses end there. It is a bridge, because not every kernel has dummy devices.
 func (n Namespace) Create(ctx context.Context, address string) error {
 	if n.Exists() {
 		return nil
