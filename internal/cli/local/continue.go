@@ -145,7 +145,7 @@ func memos(base string) ([]memo, error) {
 }
 
 // continues sets the Run whose session this one continues.
-func (t *runnerInput) continues(m memo, step int64, now memo) {
+func (r *runnerInput) continues(m memo, step int64, now memo) {
 	c := &task.Continue{Run: m.name, RunUID: m.UID, Step: step}
 	for name, hash := range now.Models {
 		if m.Models[name] == hash {
@@ -153,9 +153,9 @@ func (t *runnerInput) continues(m memo, step int64, now memo) {
 		}
 	}
 	slices.Sort(c.Models)
-	t.Task.Continue = c
+	r.Task.Continue = c
 	if step != 0 {
-		t.notes = append(t.notes, fmt.Sprintf("Calls of the Run %s after step %d are not in the session of this one, which may make them again. Files are as they are now.", m.name, step))
+		r.notes = append(r.notes, fmt.Sprintf("Calls of the Run %s after step %d are not in the session of this one, which may make them again. Files are as they are now.", m.name, step))
 	}
 }
 
