@@ -16,9 +16,7 @@ import (
 
 // otherReceivers are the types with another receiver, with the reason.
 var otherReceivers = map[string]string{
-	"internal/workflow/graph.pass":               "p is a node in this package",
-	"internal/controller/workflowrun.evaluator":  "is renamed with its controller",
-	"internal/controller/workflowrun.evaluation": "is renamed with its controller",
+	"internal/workflow/graph.pass": "p is a node in this package",
 }
 
 // A receiver is the initial of a word of its type, or the initials of consecutive words: a filesPod has f, p or fp.

@@ -241,11 +241,11 @@ func (r *runnerInput) adapt(agent *v1alpha1.Agent, dir string) {
 }
 
 // noteModels notes which Models have names that their endpoints likely do not know.
-func (t *runnerInput) noteModels(models map[string]*v1alpha1.Model) {
-	for _, m := range t.Snapshot.Models {
+func (r *runnerInput) noteModels(models map[string]*v1alpha1.Model) {
+	for _, m := range r.Snapshot.Models {
 		if model := models[m.Name]; model != nil {
 			for _, warning := range snapshot.ModelIDWarnings(model.Spec) {
-				t.notes = append(t.notes, "Model "+m.Name+": "+warning)
+				r.notes = append(r.notes, "Model "+m.Name+": "+warning)
 			}
 		}
 	}
