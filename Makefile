@@ -89,7 +89,7 @@ test: bin/assets bin/mcp bin/tools/gotestsum bin/tools/helm bin/tools/kustomize 
 		others=$$(hack/racy others) long=$$(hack/racy long) racy=$$(hack/racy)
 		$(GOTESTSUM) --jsonfile=dist/test.json -- -vet=off -p=3 -timeout=20m $$others
 		$(GOTESTSUM) --jsonfile=dist/long.json -- -vet=off -p=3 -timeout=20m $$long
-		CGO_ENABLED=1 $(GOTESTSUM) --jsonfile=dist/race.json -- -race -short -vet=off -p=3 -timeout=20m -ldflags=-w $$racy
+		CGO_ENABLED=1 $(GOTESTSUM) --jsonfile=dist/race.json -- -race -short -vet=off -p=4 -timeout=20m -ldflags=-w $$racy
 	else
 		$(GOTESTSUM) --jsonfile=dist/test.json -- -vet=off -timeout=20m ./...
 	fi
@@ -199,7 +199,7 @@ previous: bin/cluster cluster-up ## Build the previous release and load its imag
 	bin/cluster load dist/previous/*.tar
 
 e2e: cluster-up cluster-load toolbox previous deploy bin/tools/gotestsum ## Run the end-to-end tests and the examples on the cluster of cluster-up
-	$(GOTESTSUM) --jsonfile=dist/e2e.json -- -tags=e2e,upgrade -count=1 -parallel=6 -timeout=30m ./test/e2e/...
+	$(GOTESTSUM) --jsonfile=dist/e2e.json -- -tags=e2e,upgrade -count=1 -parallel=8 -timeout=30m ./test/e2e/...
 
 e2e-there: build bin/tools/gotestsum ## Run the end-to-end tests on the cluster of KUBECONFIG, where Deckhand is installed
 	mkdir -p dist
