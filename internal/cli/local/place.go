@@ -62,8 +62,7 @@ func newPlace(run string) (place, error) {
 	return filled, nil
 }
 
-// taken returns the error for a name that another local Run has, or had. It advises to remove the journal only if that
-// Run has ended.
+// taken returns the error for a name that another local Run has, or had.
 func (p place) taken(run string) error {
 	if isLocked(filepath.Join(p.journal(), "lock")) {
 		return exit.Usagef("the local Run %s is at work, and its journal is in %s: wait for its end, or choose another --name", run, p.state)
