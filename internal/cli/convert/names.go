@@ -216,7 +216,7 @@ func inExpression(expression string) string {
 // function.
 func isNameAt(expression string, at int, name string) bool {
 	rest, is := strings.CutPrefix(expression[at:], name)
-	before := strings.TrimRight(expression[:at], " ")
+	before := strings.TrimRight(expression[:at], " \t\r\n")
 	isField := strings.HasSuffix(before, ".") || at > 0 && isPartOfName(expression[at-1])
 	return is && !isField && (rest == "" || !isPartOfName(rest[0]) && rest[0] != '(')
 }

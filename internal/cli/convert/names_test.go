@@ -15,6 +15,7 @@ func TestParametersInExpressionsBecomeInput(t *testing.T) {
 		"'parameters.x' + parameters .x":          "'parameters.x' + input .x",
 		"nodes.a.output.parameters['x']":          "",
 		"nodes.a.output . parameters":             "",
+		"nodes.a.output.\n  parameters.x":         "",
 		"my_parameters.x + parameters2.x":         "",
 		"parameters(1)":                           "",
 		`'it\'s parameters'`:                      "",

@@ -43,16 +43,17 @@ func memoOf(work *runnerInput, dir string) (memo, error) {
 
 func (p place) memo() string { return filepath.Join(p.state, "run.json") }
 
-// write writes the memo of the Run of a place.
+// write writes the memo of the Run of a place, whole or not at all.
 func (m memo) write(p place) error {
 	data, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(p.memo(), data, 0o600)
+	unfinished := p.memo() + ".new"
+	return errors.Join(os.WriteFile(unfinished, data, 0o600), os.Rename(unfinished, p.memo()))
 }
 
-// readMemo returns the memo of the local Run with a name. The error is fs.ErrNotExist if there is no such Run.
+// readMemo returns the memo of the local Run with a name.
 func readMemo(base, name string) (memo, error) {
 	p := place{state: filepath.Join(base, name)}
 	data, err := os.ReadFile(p.memo())
@@ -69,17 +70,25 @@ func readMemo(base, name string) (memo, error) {
 	return m, nil
 }
 
+// hasBegun reports whether the Run has a journal of its own.
+func (m memo) hasBegun() bool {
+	entries, _ := os.ReadDir(place{state: m.state}.journal())
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), "journal-") })
+}
+
 // lastRun is the value of --continue without one.
 const lastRun = "."
 
 // source returns the Run that --continue names, which worked in a directory; nil: the flag is not given.
 func (r Run) source(dir string) (*memo, error) {
-	name := r.Flags.source
+	name, isGiven := r.Flags.source, r.Flags.isContinue()
 	switch {
-	case name == "" && r.Flags.step != 0:
+	case !isGiven && r.Flags.step != 0:
 		return nil, exit.Usagef("--step says up to which step a Run is continued: name the Run with --continue=NAME, or leave it out")
-	case name == "":
+	case !isGiven:
 		return nil, nil //nolint:nilnil // most Runs continue none
+	case name == "":
+		return nil, exit.Usagef("--continue= has no name: write --continue=NAME, or --continue alone for the last Run in the directory")
 	case r.Flags.step < 0:
 		return nil, exit.Usagef("--step %d: write the number of a step, as in s%d of the conversation", r.Flags.step, -r.Flags.step)
 	case strings.TrimSpace(r.Description.Prompt) == "":
@@ -107,25 +116,40 @@ func findSource(base, name, dir string) (*memo, error) {
 	}
 	var here []string
 	for _, m := range all {
+		isWanted := m.name == name || name == lastRun && m.hasBegun()
 		switch {
-		case m.Directory == dir && (m.name == name || name == lastRun):
+		case m.Directory == dir && isWanted && !m.hasBegun():
+			return nil, exit.Usagef("the local Run %s ended before it began, and has nothing to continue: name another one", name)
+		case m.Directory == dir && isWanted:
 			return &m, nil
-		case m.Directory == dir:
+		case m.Directory == dir && m.hasBegun():
 			here = append(here, m.name)
 		case m.name == name:
 			return nil, exit.Usagef("the local Run %s worked in %s: name this directory with -C", name, m.Directory)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(base, name)); err == nil && name != lastRun {
-		return nil, exit.Usagef("the local Run %s is of an earlier version of this program, and cannot be continued", name)
-	}
-	if len(here) == 0 {
-		return nil, exit.Usagef("no local Run worked in %s that could be continued: leave out --continue, or name another directory with -C", dir)
-	}
-	return nil, exit.Usagef("there is no local Run %s. In %s worked: %s", name, dir, strings.Join(here, ", "))
+	return nil, notFound(base, name, dir, here)
 }
 
-// memos returns the memos of all local Runs that have one, the last first.
+// notFound returns the error for a Run that is not among those of a directory.
+func notFound(base, name, dir string, here []string) error {
+	if name != lastRun && filepath.IsLocal(name) {
+		_, err := readMemo(base, name)
+		_, missing := os.Stat(filepath.Join(base, name))
+		switch {
+		case missing == nil && errors.Is(err, fs.ErrNotExist):
+			return exit.Usagef("the local Run %s is of an earlier version of this program, and cannot be continued", name)
+		case missing == nil && err != nil:
+			return exit.Usagef("the local Run %s cannot be continued: %v", name, err)
+		}
+	}
+	if len(here) == 0 {
+		return exit.Usagef("no local Run worked in %s that could be continued: leave out --continue, or name another directory with -C", dir)
+	}
+	return exit.Usagef("there is no local Run %s. In %s worked: %s", name, dir, strings.Join(here, ", "))
+}
+
+// memos returns the memos of all local Runs that have a readable one, the last first.
 func memos(base string) ([]memo, error) {
 	entries, err := os.ReadDir(base)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -133,11 +157,8 @@ func memos(base string) ([]memo, error) {
 	}
 	var all []memo
 	for _, e := range entries {
-		m, err := readMemo(base, e.Name())
-		if err == nil {
+		if m, err := readMemo(base, e.Name()); err == nil {
 			all = append(all, m)
-		} else if !errors.Is(err, fs.ErrNotExist) { // an earlier version kept none
-			return nil, err
 		}
 	}
 	slices.SortFunc(all, func(a, b memo) int { return b.ended.Compare(a.ended) })
@@ -154,6 +175,7 @@ func (r *runnerInput) continues(m memo, step int64, now memo) {
 	}
 	slices.Sort(c.Models)
 	r.Task.Continue = c
+	r.notes = append(r.notes, "It continues the Run "+m.name+".")
 	if step != 0 {
 		r.notes = append(r.notes, fmt.Sprintf("Calls of the Run %s after step %d are not in the session of this one, which may make them again. Files are as they are now.", m.name, step))
 	}
@@ -180,13 +202,15 @@ func (p place) copySession(m memo) error {
 	return nil
 }
 
-// A sessionFS has the files of a state directory but for those of its runner: its lock, and the space that it reserved.
+// A sessionFS has the regular files of a state directory but for those of its runner: its lock, and the space that it
+// reserved.
 type sessionFS struct{ fs.FS }
 
 // ReadDir implements [fs.ReadDirFS].
 func (s sessionFS) ReadDir(name string) ([]fs.DirEntry, error) {
 	entries, err := fs.ReadDir(s.FS, name)
 	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
-		return name == "." && (e.Name() == "lock" || e.Name() == "reserve")
+		isRunners := name == "." && (e.Name() == "lock" || e.Name() == "reserve")
+		return isRunners || !e.IsDir() && !e.Type().IsRegular()
 	}), err
 }

@@ -68,7 +68,7 @@ func TestALocalRunIsContinued(t *testing.T) {
 }
 
 func TestALocalRunThatCannotBeContinued(t *testing.T) {
-	b := newBench(t, modeltest.Turn{Text: "Done."})
+	b := newBench(t, modeltest.Turn{Text: "Done."}, modeltest.Turn{Text: "Done, too."})
 	b.filesOnly(t)
 	b.runNamed(t, exit.OK, "first", "Work.")
 	elsewhere := t.TempDir()
@@ -76,6 +76,11 @@ func TestALocalRunThatCannotBeContinued(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(state, "old"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	b.write(t, filepath.Join(state, "a-file"), "")
+	if err := os.Mkdir(filepath.Join(state, "damaged"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	b.write(t, filepath.Join(state, "damaged", "run.json"), "")
 	for name, tc := range map[string]struct {
 		prompt string
 		args   []string
@@ -86,6 +91,9 @@ func TestALocalRunThatCannotBeContinued(t *testing.T) {
 		"of an earlier version": {"More.", []string{"--continue=old"}, "the local Run old is of an earlier version of this program"},
 		"another directory":     {"More.", []string{"--continue=first", "-C", elsewhere}, "the local Run first worked in " + b.dir + ": name this directory with -C"},
 		"no Run in a directory": {"More.", []string{"--continue", "-C", elsewhere}, "no local Run worked in " + elsewhere},
+		"an empty name":         {"More.", []string{"--continue="}, "--continue= has no name"},
+		"a path":                {"More.", []string{"--continue=../runs/first"}, "there is no local Run ../runs/first"},
+		"a damaged note":        {"More.", []string{"--continue=damaged"}, "unexpected end of JSON input"},
 		"a step alone":          {"More.", []string{"--step=2"}, "name the Run with --continue=NAME"},
 		"a step below 1":        {"More.", []string{"--continue=first", "--step=-2"}, "write the number of a step, as in s2"},
 	} {
@@ -96,4 +104,8 @@ func TestALocalRunThatCannotBeContinued(t *testing.T) {
 	if printed := b.runNamed(t, exit.Error, "next", "More.", "--continue=first", "--step=9"); !strings.Contains(printed, "Run first has 2 steps, and no step 9") {
 		t.Errorf("a step that the Run does not have:\n%s", printed)
 	}
+	if printed := b.runNamed(t, exit.Usage, "again", "More.", "--continue=next"); !strings.Contains(printed, "the local Run next ended before it began") {
+		t.Errorf("a Run that had nothing to continue:\n%s", printed)
+	}
+	b.runNamed(t, exit.OK, "again", "More.", "--continue") // of the last that began
 }

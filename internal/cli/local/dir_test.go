@@ -118,10 +118,10 @@ func TestDirectoriesOfKilledRunsAreRemoved(t *testing.T) {
 	}
 	t.Cleanup(works.close)
 	if err := errors.Join(
-		os.Mkdir(filepath.Join(temp, "deckhand-begins"), 0o700), // it is not locked yet
+		os.Mkdir(filepath.Join(temp, "deckhand-run-begins"), 0o700), // it is not locked yet
 		os.Mkdir(filepath.Join(temp, "other"), 0o700),
 		os.WriteFile(filepath.Join(temp, "other", lockName), nil, 0o600),
-		os.Symlink(filepath.Join(temp, "other"), filepath.Join(temp, "deckhand-link")),
+		os.Symlink(filepath.Join(temp, "other"), filepath.Join(temp, "deckhand-run-link")),
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestDirectoriesOfKilledRunsAreRemoved(t *testing.T) {
 	for _, e := range entries {
 		left = append(left, e.Name())
 	}
-	want := []string{filepath.Base(works.sandbox), "deckhand-begins", "deckhand-link", "other"}
+	want := []string{filepath.Base(works.sandbox), "deckhand-run-begins", "deckhand-run-link", "other"}
 	slices.Sort(want)
 	if err != nil || !slices.Equal(left, want) {
 		t.Errorf("%v are left, want %v; %v", left, want, err)

@@ -20,7 +20,7 @@ type place struct {
 }
 
 const (
-	sandboxPrefix = "deckhand-"
+	sandboxPrefix = "deckhand-run-"
 	lockName      = "in-use"
 )
 

@@ -27,6 +27,7 @@ type Flags struct {
 	modelKey   string
 	unconfined bool
 	source     string // of --continue; lastRun: the last one
+	continues  *pflag.Flag
 	step       int64
 }
 
@@ -39,14 +40,18 @@ func (f *Flags) Bind(flags *pflag.FlagSet, when string) {
 	flags.StringVar(&f.modelKey, "model-key", "", when+"the environment variable with the key of each Model whose Secret is not in the files")
 	flags.BoolVar(&f.unconfined, "unconfined", false, when+"do not confine commands of the agent: they may do all that you may do")
 	flags.StringVar(&f.source, "continue", "", when+"continue the session of the local Run `NAME`; without a name, of the last one in the directory")
-	flags.Lookup("continue").NoOptDefVal = lastRun
+	f.continues = flags.Lookup("continue")
+	f.continues.NoOptDefVal = lastRun
 	flags.Int64Var(&f.step, "step", 0, when+"with --continue, only up to the step with this number, as in s14")
 }
 
 // AreGiven reports whether the command line has one of the flags.
 func (f *Flags) AreGiven() bool {
-	return f.dir != "." || len(f.endpoints) > 0 || len(f.secrets) > 0 || f.modelKey != "" || f.unconfined || f.source != "" || f.step != 0
+	return f.dir != "." || len(f.endpoints) > 0 || len(f.secrets) > 0 || f.modelKey != "" || f.unconfined || f.isContinue() || f.step != 0
 }
+
+// isContinue reports whether the command line has --continue.
+func (f *Flags) isContinue() bool { return f.continues != nil && f.continues.Changed }
 
 // Versions of Landlock, with the kernels that have them.
 const (

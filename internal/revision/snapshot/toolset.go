@@ -165,6 +165,9 @@ func otherMakerWarnings(spec v1alpha1.ModelSpec) []string {
 	if len(sellers) != 1 || maker == sellers[0] || makers[maker] == "" || makers[sellers[0]] == "" {
 		return nil
 	}
+	if maker == "anthropic" && (spec.API == v1alpha1.APIMessages || spec.Provider == v1alpha1.ProviderAnthropicCompatible) {
+		return nil // endpoints of others take the names of Claude over this API, and answer with a model of their own
+	}
 	return []string{fmt.Sprintf("spec.modelID: %s is a model of %s, and the endpoint of this Model is of %s: correct modelID, provider or endpoint", spec.ModelID, makers[maker], makers[sellers[0]])}
 }
 

@@ -60,6 +60,7 @@ func TestAddressesAndNamesOfModelsThatAreLikelyWrongAreWarnedOf(t *testing.T) {
 		"nothing like it":              {v1alpha1.ProviderOpenAI, "", "my-own-model", ""},
 		"OpenAI's model at Anthropic":  {v1alpha1.ProviderAnthropic, "", "gpt-5.9", "spec.modelID: gpt-5.9 is a model of OpenAI, and the endpoint of this Model is of Anthropic: correct modelID, provider or endpoint"},
 		"Anthropic's model at OpenAI":  {v1alpha1.ProviderOpenAI, "", "claude-sonnet-5", "claude-sonnet-5 is a model of Anthropic"},
+		"Claude's name at DeepSeek":    {v1alpha1.ProviderAnthropicCompatible, "https://api.deepseek.com/anthropic", "claude-sonnet-5", ""},
 		"a gateway to all models":      {v1alpha1.ProviderAnthropic, "https://llm.example.com", "gpt-5", ""},
 		"a router":                     {v1alpha1.ProviderOpenRouter, "", "anthropic/claude-sonnet-5", ""},
 		"tuned from a model":           {v1alpha1.ProviderOpenAI, "", "ft:gpt-4o-mini-2024-07-18:org::id", ""},

@@ -65,7 +65,7 @@ func (a *attempt) open() error {
 	if a.task.Continue == nil {
 		return nil
 	}
-	return config.TakeFiles(a.State, journal.SourceDir(a.State))
+	return config.TakeFiles(a.State)
 }
 
 // continued returns the session that a Run continues, as the journal names it.

@@ -17,6 +17,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/internal/agentsmd"
 	"github.com/deckhand-dev/deckhand/runner/internal/backend/composite"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/offload"
 	"github.com/deckhand-dev/deckhand/runner/internal/place"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/files"
@@ -123,19 +124,30 @@ func (p Parts) missing(agent task.Agent) string {
 }
 
 // sessionFolders are the folders of a state directory with files of the session.
-var sessionFolders = []string{"results", "memories", "tmp", "mounts", "attachments"}
+var sessionFolders = []string{"results", "memories", "tmp", "mounts", "attachments", "commands", "hands"}
 
-// TakeFiles moves the files of a session from one state directory to another, of the Run that continues it.
-// It is done once: what is there stays.
-func TakeFiles(to, from string) error {
-	for _, name := range sessionFolders {
-		old, now := filepath.Join(from, name), filepath.Join(to, name)
-		if _, err := os.Lstat(now); !errors.Is(err, fs.ErrNotExist) {
-			continue
+// TakeFiles moves the files of a session into the state directory of a Run, dir, from the state directory of the Run that it
+// continues, or of one before. What is there stays, so that it can be done again after a crash.
+func TakeFiles(dir string) error {
+	for from := journal.SourceDir(dir); ; from = journal.SourceDir(from) {
+		if _, err := os.Lstat(from); err != nil {
+			return nil //nolint:nilerr // the first Run of the chain
 		}
-		if err := os.Rename(old, now); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("taking over the files of the Run before: %w", err)
+		for _, name := range sessionFolders {
+			if err := moveNew(filepath.Join(from, name), filepath.Join(dir, name)); err != nil {
+				return fmt.Errorf("taking over the files of the Run before: %w", err)
+			}
 		}
+	}
+}
+
+// moveNew moves a directory, if there is one and none has the new name.
+func moveNew(old, now string) error {
+	if _, err := os.Lstat(now); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Rename(old, now); !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	return nil
 }

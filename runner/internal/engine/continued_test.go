@@ -220,11 +220,13 @@ func madeAgain(steps []step.Step) effects {
 func TestWhatAContinuedRunIsToldAndRefused(t *testing.T) {
 	finished, _ := played(t, effects{}, whole)
 	broken, records := played(t, effects{}, 6)
+	before, _ := played(t, effects{}, 0)
 	for name, tc := range map[string]struct {
 		from, prompt string
 		step         int64
 		want         string
 	}{
+		"ended before its prompt":    {before, "more", 0, "NothingToContinue: Run first ended before its prompt was said, and has nothing to continue: create a Run with its prompt instead"},
 		"finished, with a prompt":    {finished, "more", 0, "Finished"},
 		"finished, without a prompt": {finished, "", 0, "Misconfigured: Run first, which is continued, ended with Finished: say what else to do, with a prompt"},
 		"killed, without a prompt":   {broken, "", 0, "Finished"},

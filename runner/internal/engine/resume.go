@@ -108,7 +108,10 @@ func (s *session) resume(ctx context.Context) error {
 	if err := s.calls.SettleLost(st); err != nil {
 		return err
 	}
-	if st.Last == 0 {
+	switch {
+	case st.Last == 0 && st.Before != nil:
+		return task.End(task.ReasonNothingToContinue, "Run %s ended before its prompt was said, and has nothing to continue: create a Run with its prompt instead", st.Before.Run)
+	case st.Last == 0:
 		return s.open(ctx, state.Before{})
 	}
 	if err := s.recall(); err != nil || st.Before != nil {

@@ -70,7 +70,8 @@ func (h history) parts(until int64) []iter.Seq2[Record, error] {
 	var parts []iter.Seq2[Record, error]
 	seq := int64(0)
 	if c := h.continued; c != nil {
-		parts, seq = append(parts, c.records()), c.through
+		to := min(until, c.through)
+		parts, seq = append(parts, c.records(to)), to
 	}
 	for i, s := range h.segments {
 		to := min(until, lastValid(h.segments[i+1:], s.last))
@@ -90,10 +91,10 @@ func (h history) last() int64 {
 	return 0
 }
 
-// records returns the records that are taken over. Their numbers are not contiguous behind a fork.
-func (s *source) records() iter.Seq2[Record, error] {
+// records returns the records that are taken over, up to number until. Their numbers are not contiguous behind a fork.
+func (s *source) records(until int64) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		for r, err := range s.read(s.through) {
+		for r, err := range s.read(until) {
 			if err == nil && s.fork != nil && !s.fork.keeps(r) {
 				continue
 			}
@@ -128,7 +129,7 @@ func (f *fork) isAgain(id string) bool {
 // openSource opens the journal of the Run that a Run continues, up to a record; 0: not yet known.
 func openSource(dir string, c Continued, depth int) (*source, error) {
 	if depth > maxChain {
-		return nil, fmt.Errorf("more than %d Runs continue each other", maxChain)
+		return nil, fmt.Errorf("more than %d Runs continue each other: begin a new one with what matters of them in its prompt", maxChain)
 	}
 	dir = SourceDir(dir)
 	found, first, err := segmentsOf(dir, c.RunUID)
@@ -176,6 +177,7 @@ func segmentsOf(dir, runUID string) ([]segment, *Header, error) {
 func (s *source) cut(c Continued) error {
 	f := &fork{step: c.Step, again: map[string]bool{}}
 	var at, last int64
+	found := false
 	for r, err := range s.read(s.through) {
 		if err != nil {
 			return err
@@ -187,10 +189,10 @@ func (s *source) cut(c Continued) error {
 		if r.Step.Seq > c.Step {
 			continue
 		}
-		at = r.Seq
+		at, found = r.Seq, found || r.Step.Seq == c.Step
 		f.add(*r.Step)
 	}
-	if last < c.Step {
+	if !found {
 		return &NoStepError{Run: c.Run, Step: c.Step, Last: last}
 	}
 	s.through, s.fork = at, f

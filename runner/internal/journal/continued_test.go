@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -138,6 +139,23 @@ func TestAJournalOfAChain(t *testing.T) {
 	}
 }
 
+// A fork at a step of an earlier Run of a chain has nothing that came after that step, whoever recorded it.
+func TestAForkInAnEarlierRunOfAChain(t *testing.T) {
+	dir := t.TempDir()
+	one, two := SourceDir(SourceDir(dir)), SourceDir(dir)
+	journalOf(t, one, "one", nil, append(slices.Clone(turns), Record{Kind: KindHide, Hide: &Hide{Through: 6, Summary: "s"}},
+		Record{Kind: KindStep, Session: "s8c1", Step: &step.Step{Seq: 1, Role: step.RoleUser}}, began("s8c1"))...)
+	journalOf(t, two, "two", &Continued{Run: "first", RunUID: "one"}, said(8))
+	c := &Continued{Run: "second", RunUID: "two", Step: 2}
+	const want = "header one after 0, step 1, step 2, header three after 3"
+	for attempt := 1; attempt <= 2; attempt++ {
+		got, err := readBack(dir, "three", attempt, c)
+		if err != nil || !strings.HasPrefix(got, want) || attempt == 1 && got != want {
+			t.Errorf("attempt %d: %s, %v; want %s", attempt, got, err, want)
+		}
+	}
+}
+
 // A session that cannot be read is refused before anything is written, so that the next attempt is refused too.
 func TestASessionThatCannotBeContinued(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -145,10 +163,11 @@ func TestASessionThatCannotBeContinued(t *testing.T) {
 		step  int64
 		want  string
 	}{
-		"no directory":        {func(*testing.T, string) {}, 0, "no such file or directory"},
-		"an empty volume":     {func(t *testing.T, dir string) { mkdir(t, dir) }, 0, "has no journal"},
-		"of another Run":      {func(t *testing.T, dir string) { journalOf(t, dir, "other", nil, said(1)) }, 0, `belongs to the Run with UID "other", not "one"`},
-		"a step that is none": {func(t *testing.T, dir string) { journalOf(t, dir, "one", nil, turns...) }, 9, "Run first has 7 steps, and no step 9"},
+		"no directory":                           {func(*testing.T, string) {}, 0, "no such file or directory"},
+		"an empty volume":                        {func(t *testing.T, dir string) { mkdir(t, dir) }, 0, "has no journal"},
+		"of another Run":                         {func(t *testing.T, dir string) { journalOf(t, dir, "other", nil, said(1)) }, 0, `belongs to the Run with UID "other", not "one"`},
+		"a step that is none":                    {func(t *testing.T, dir string) { journalOf(t, dir, "one", nil, turns...) }, 9, "Run first has 7 steps, and no step 9"},
+		"a step of a turn that was not recorded": {func(t *testing.T, dir string) { journalOf(t, dir, "one", nil, turns[:8]...) }, 4, "Run first has 5 steps, and no step 4"},
 		"cut before it began": {func(t *testing.T, dir string) {
 			mkdir(t, dir)
 			write(t, filepath.Join(dir, "journal-0001.jsonl"), `{"seq":1`)
@@ -198,5 +217,19 @@ func mkdir(t *testing.T, dir string) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// The UID of a Run is found whatever its directory is called.
+func TestTheOwnerOfAJournal(t *testing.T) {
+	for _, name := range []string{"state", "a[1]", "b*", `c\d`} {
+		dir := filepath.Join(t.TempDir(), name)
+		if got := Owner(dir); got != "" {
+			t.Errorf("%s: without a journal it is %q", name, got)
+		}
+		journalOf(t, dir, "one", nil, said(1))
+		if got := Owner(dir); got != "one" {
+			t.Errorf("%s: %q, want one", name, got)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -128,6 +129,9 @@ func (d *Dir) openContinued(first *Header) (*Continued, error) {
 	}
 	from, err := openSource(d.opts.Dir, asked, 1)
 	if err != nil {
+		if failed, is := errors.AsType[*fs.PathError](err); is && !errors.Is(failed, fs.ErrNotExist) {
+			return nil, err // of the disk: the next attempt may read it
+		}
 		return nil, &NotContinuedError{Run: c.Run, Err: err}
 	}
 	d.earlier.continued = from
@@ -310,6 +314,13 @@ func segmentPath(dir string, attempt int) string {
 	return filepath.Join(dir, fmt.Sprintf("journal-%04d.jsonl", attempt))
 }
 
+// attemptOf returns the attempt whose file has a name.
+func attemptOf(name string) (int, bool) {
+	var attempt int
+	_, err := fmt.Sscanf(name, "journal-%d.jsonl", &attempt)
+	return attempt, err == nil && name == segmentPath("", attempt)
+}
+
 // segments reads the headers of the files of a directory, oldest attempt first.
 func segments(dir string) ([]segment, error) {
 	entries, err := os.ReadDir(dir)
@@ -318,8 +329,8 @@ func segments(dir string) ([]segment, error) {
 	}
 	var found []segment
 	for _, e := range entries {
-		var attempt int
-		if _, err := fmt.Sscanf(e.Name(), "journal-%d.jsonl", &attempt); err != nil || e.Name() != filepath.Base(segmentPath(dir, attempt)) {
+		attempt, is := attemptOf(e.Name())
+		if !is {
 			continue
 		}
 		s, err := checkSegment(segment{attempt: attempt, path: filepath.Join(dir, e.Name())})
@@ -335,9 +346,12 @@ func segments(dir string) ([]segment, error) {
 // Owner returns the UID of the Run that a directory has a journal of; empty: there is none, or it cannot be read, which
 // Open reports.
 func Owner(dir string) string {
-	paths, _ := filepath.Glob(filepath.Join(dir, "journal-*.jsonl")) // the pattern is right
-	for _, path := range paths {
-		for l, err := range lines(path) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if _, is := attemptOf(e.Name()); !is {
+			continue
+		}
+		for l, err := range lines(filepath.Join(dir, e.Name())) {
 			var r Record
 			if err == nil && json.Unmarshal(l.body, &r) == nil && r.Header != nil {
 				return r.Header.RunUID
