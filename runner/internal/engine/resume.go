@@ -228,7 +228,7 @@ func continuedNote(before state.Before) string {
 	if before.Step > 0 {
 		return fmt.Sprintf(noteForked, before.Run, before.Step)
 	}
-	return fmt.Sprintf(noteContinued, before.Run, cmp.Or(before.Ended, "no reason that is known"))
+	return fmt.Sprintf(noteContinued, before.Run, cmp.Or(before.Ended, "no result"))
 }
 
 // endOfVeto returns the end that belongs to the veto of a layer. Any other error is returned unchanged.
