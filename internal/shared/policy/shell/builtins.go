@@ -2,7 +2,6 @@ package shell
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -107,7 +106,7 @@ func isLaunchVariable(name string) bool {
 
 // isInteractive matches variables whose value agents often set to a program that
 // does nothing, as in GIT_EDITOR=true.
-var isInteractive = regexp.MustCompile(`(PAGER|EDITOR|VISUAL)$`)
+var isInteractive = lazy(`(PAGER|EDITOR|VISUAL)$`)
 
 // setVariable visits a variable that gets a value.
 func (r *reader) setVariable(name string, value word) {

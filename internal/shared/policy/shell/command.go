@@ -2,7 +2,6 @@ package shell
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -78,13 +77,13 @@ func asksVersion(args []word) bool {
 
 // followed returns a pattern for the words between a program and the program that it runs. A space in the pattern
 // matches the end of a word.
-func followed(words string) *regexp.Regexp {
-	return regexp.MustCompile("^(?:" + strings.ReplaceAll(words, " ", "\x00") + ")")
+func followed(words string) expression {
+	return lazy("^(?:" + strings.ReplaceAll(words, " ", "\x00") + ")")
 }
 
 // wrappers are the programs that run another one, with the options that are followed. Every other
 // option makes the line opaque.
-var wrappers = map[string]*regexp.Regexp{
+var wrappers = map[string]expression{
 	"env":     followed(`(-[i0v]+ |-[i0v]*[uC] [^ ]+ )*(-- )?`),
 	"sudo":    followed(`(-[AbEHKklnPSv]+ |-[AbEHKklnPSv]*[CDghpRTtuU] [^- ][^ ]* )*(-- )?`),
 	"nice":    followed(`(-[0-9]+ |-n [^ ]+ )*(-- )?`),
@@ -99,9 +98,9 @@ var wrappers = map[string]*regexp.Regexp{
 
 // after returns the rest of the words after a match of the pattern. It fails if the pattern does not match, or if the
 // next word is an option.
-func after(pattern *regexp.Regexp, args []word) (rest []word, ok bool) {
+func after(pattern expression, args []word) (rest []word, ok bool) {
 	text := joined(args)
-	match := pattern.FindStringIndex(text)
+	match := pattern().FindStringIndex(text)
 	if match == nil {
 		return args, false
 	}

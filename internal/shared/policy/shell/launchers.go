@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -31,12 +30,12 @@ func isLauncher(name string) bool {
 
 // versioned matches the name of a program with a version or a variant: perl5.36,
 // node18, python3-dbg, vim.tiny.
-var versioned = regexp.MustCompile(`^(.*?[A-Za-z+]{2})(?:[-_.]?[0-9][0-9.]*[a-z]?(?:-.*)?|[-.](?:dbg|debug|static|basic|tiny|nox|gtk3|openbsd|traditional))$`)
+var versioned = lazy(`^(.*?[A-Za-z+]{2})(?:[-_.]?[0-9][0-9.]*[a-z]?(?:-.*)?|[-.](?:dbg|debug|static|basic|tiny|nox|gtk3|openbsd|traditional))$`)
 
 // unversioned returns the name of a program without its version. Numbers that belong to a name, as in sqlite3, are
 // kept.
 func unversioned(name string) string {
-	if match := versioned.FindStringSubmatch(name); match != nil && !isLauncher(name) {
+	if match := versioned().FindStringSubmatch(name); match != nil && !isLauncher(name) {
 		return match[1]
 	}
 	return name
@@ -158,14 +157,14 @@ func (w word) launches(letters string) bool {
 
 // isCompiler matches compilers of C: gcc, gcc-13, x86_64-linux-gnu-gcc. Cross
 // compilers have numbers in their names, so it takes the name with its version.
-var isCompiler = regexp.MustCompile(`^(.*-)?(gcc|g\+\+|cc|c\+\+|clang|clang\+\+|c99|c89|cpp|gfortran|gccgo|ld|lld|tcc)[-0-9.]*$`)
+var isCompiler = lazy(`^(.*-)?(gcc|g\+\+|cc|c\+\+|clang|clang\+\+|c99|c89|cpp|gfortran|gccgo|ld|lld|tcc)[-0-9.]*$`)
 
 // compilerReason returns the first word that is neither an operand of a compiler nor a harmless option.
 var compilerReason = onlyWords(`[^-@].*|-([cswvES]|[ogILDUO].*|l[^o].*|W[a-z0-9=+-]*|std=.*|m[a-z0-9=-]*|shared|static|pipe|pthread|fPIC|fPIE|pie|MM?D?P?)|`)
 
 // onlyWords returns a check that every word matches a pattern as a whole.
 func onlyWords(pattern string) func(args []word) string {
-	plain := regexp.MustCompile(`^(?:` + pattern + `)$`)
+	plain := lazy(`^(?:` + pattern + `)$`)
 	return func(args []word) string {
 		for _, w := range args {
 			if !plain.MatchString(w.text) || w.splits && w.text == "" {
@@ -194,18 +193,18 @@ func sedReason(args []word) string {
 }
 
 // sedOption matches harmless options of sed, and -e.
-var sedOption = regexp.MustCompile(`^-(e|[nErsuz]+|i.*|-(quiet|silent|regexp-extended|in-place.*))$`)
+var sedOption = lazy(`^-(e|[nErsuz]+|i.*|-(quiet|silent|regexp-extended|in-place.*))$`)
 
 // sedScript matches p, d, q, = and s/a/b/ with the flags g, p, I and numbers, after
 // line numbers and /patterns/. Nothing else is known to be harmless.
-var sedScript = func() *regexp.Regexp {
+var sedScript = func() expression {
 	text := `(?:[^[\\\n/]|\\.|\[\^?[^]^\\\n/][^]\\\n/]*\])*[/]`
 	commands := []string{`[pdq=]`}
 	for _, delimiter := range []string{"/", "|", "#", ","} {
 		commands = append(commands, strings.ReplaceAll(`s[/]`+text+text+`[gpI0-9]*`, "/", delimiter))
 	}
 	address := `(?:[0-9]+|\$|/` + text + `)`
-	return regexp.MustCompile(`^(?:[ ;\n]*(?:` + address + `(?:,` + address + `)?)?!? *(?:` + strings.Join(commands, `|`) + `) *(?:[;\n]|$))*$`)
+	return lazy(`^(?:[ ;\n]*(?:` + address + `(?:,` + address + `)?)?!? *(?:` + strings.Join(commands, `|`) + `) *(?:[;\n]|$))*$`)
 }()
 
 // plainAwk matches the harmless options of awk.
@@ -221,7 +220,7 @@ func awkReason(args []word) string {
 }
 
 // awkLaunch matches programs of awk that may run commands or load code.
-var awkLaunch = regexp.MustCompile(`system|getline|@|(^|[^|])[|](\|\|)*([^|]|$)`)
+var awkLaunch = lazy(`system|getline|@|(^|[^|])[|](\|\|)*([^|]|$)`)
 
 // plainGit matches the words of Git up to a subcommand that runs only hooks. A subcommand that is not listed may be an
 // alias, and many settings run programs.

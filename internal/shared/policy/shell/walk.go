@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"regexp"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -82,7 +81,7 @@ func (t *treeWalker) source(n syntax.Node) string {
 }
 
 // optionsEnd matches the word that ends options.
-var optionsEnd = regexp.MustCompile(`--(\s|$)`)
+var optionsEnd = lazy(`--(\s|$)`)
 
 // timed visits the reserved word time. bash reads -- after time as the end of its options, and the parser reads it as a
 // program, so the line is then opaque.
@@ -108,7 +107,7 @@ func (t *treeWalker) redirect(n *syntax.Redirect) {
 }
 
 // plainDelimiter matches delimiters that all shells parse alike.
-var plainDelimiter = regexp.MustCompile(`^(\\?[\w.!+%@/-]+|'[\w.!+%@/ -]+'|"[\w.!+%@/ -]+")$`)
+var plainDelimiter = lazy(`^(\\?[\w.!+%@/-]+|'[\w.!+%@/ -]+'|"[\w.!+%@/ -]+")$`)
 
 // hereDocument visits a here-document: its delimiter must be plain, and no line may
 // become the delimiter when bash joins lines that end in a backslash.
@@ -138,7 +137,7 @@ func countLines(text, delimiter string) int {
 }
 
 // documentInside matches a substitution that begins with the first line of a here-document.
-var documentInside = regexp.MustCompile(`^\$\([^;&|<>()\\\n]*<<'?(\w+)'?\n`)
+var documentInside = lazy(`^\$\([^;&|<>()\\\n]*<<'?(\w+)'?\n`)
 
 // substitution visits a substitution. Bash writes the commands in it out and parses them again. Of
 // substitutions with a here-document only a single command is parsed alike, as in $(cat <<'E' …),
@@ -150,7 +149,7 @@ func (t *treeWalker) substitution(text string, statements int) {
 	if !strings.Contains(strings.ReplaceAll(text, "<<<", ""), "<<") {
 		return
 	}
-	match := documentInside.FindStringSubmatch(text)
+	match := documentInside().FindStringSubmatch(text)
 	if match == nil || statements != 1 || strings.Count(text, "\n"+match[1]) != 1 {
 		t.markOpaque("a here-document in a substitution, which shells parse differently")
 	}
@@ -169,7 +168,7 @@ func (t *treeWalker) comment(n *syntax.Comment) {
 
 // splitOperator matches operators that a backslash and a newline divide: bash joins
 // them.
-var splitOperator = regexp.MustCompile(`&(\\\n)+[&>]|\|(\\\n)+[|&]|;(\\\n)+[;&]|>(\\\n)+[&>|(]|<(\\\n)+[&<>(]|\((\\\n)+\(|\$(\\\n)+`)
+var splitOperator = lazy(`&(\\\n)+[&>]|\|(\\\n)+[|&]|;(\\\n)+[;&]|>(\\\n)+[&>|(]|<(\\\n)+[&<>(]|\((\\\n)+\(|\$(\\\n)+`)
 
 // assignment visits a variable that is set, before a command or by itself.
 func (t *treeWalker) assignment(n *syntax.Assign) {
