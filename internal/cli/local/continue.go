@@ -98,6 +98,11 @@ func (r Run) source(dir string) (*memo, error) {
 	if err != nil {
 		return nil, err
 	}
+	if target := r.Description.Target; name == lastRun && target != "" {
+		if _, err := readMemo(base, target); err == nil {
+			return nil, exit.Usagef("--continue %s: write --continue=%s, because %s would be an Agent", target, target, target)
+		}
+	}
 	m, err := findSource(base, name, dir)
 	if err != nil {
 		return nil, err

@@ -92,6 +92,7 @@ func TestALocalRunThatCannotBeContinued(t *testing.T) {
 		"another directory":     {"More.", []string{"--continue=first", "-C", elsewhere}, "the local Run first worked in " + b.dir + ": name this directory with -C"},
 		"no Run in a directory": {"More.", []string{"--continue", "-C", elsewhere}, "no local Run worked in " + elsewhere},
 		"an empty name":         {"More.", []string{"--continue="}, "--continue= has no name"},
+		"a name without =":      {"More.", []string{"--continue", "first"}, "write --continue=first"},
 		"a path":                {"More.", []string{"--continue=../runs/first"}, "there is no local Run ../runs/first"},
 		"a damaged note":        {"More.", []string{"--continue=damaged"}, "unexpected end of JSON input"},
 		"a step alone":          {"More.", []string{"--step=2"}, "name the Run with --continue=NAME"},
