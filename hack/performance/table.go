@@ -115,7 +115,7 @@ func (r row) isCount() bool { return (r.as == "" || r.as == "%") && !r.ratio() }
 
 func (r row) ratio() bool { return r.over != metric{} }
 
-// of returns the median of what was measured.
+// of returns the median of the measured values.
 func (m *measurements) of(of metric) (float64, error) {
 	value, ok := m.median(of)
 	if !ok {

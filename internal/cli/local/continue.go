@@ -15,7 +15,7 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// A memo is what is kept of a local Run beside its journal, for a Run that continues it.
+// A memo has the facts of a local Run that a Run needs to continue it. It lies beside the journal.
 type memo struct {
 	UID string `json:"uid"`
 	// Directory is where the agent worked.
@@ -28,7 +28,7 @@ type memo struct {
 	ended time.Time
 }
 
-// memoOf returns what is kept of a Run.
+// memoOf returns the memo of a Run.
 func memoOf(work *runnerInput, dir string) (memo, error) {
 	m := memo{UID: work.Task.Run.UID, Directory: dir, Models: map[string]string{}}
 	for _, one := range work.Snapshot.Models {

@@ -1,8 +1,10 @@
 package shell
 
 import (
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Runs reports whether the line runs a program with these words.
@@ -123,3 +125,14 @@ var unquoter = strings.NewReplacer(`"`, "", `'`, "", `\`, "", "\x00", "", "\n", 
 
 // isSeparator reports whether a character ends a word.
 func isSeparator(c rune) bool { return strings.ContainsRune(" \t\r\n;&|()<>`${}=,", c) }
+
+// An expression is a regular expression that is compiled when it is first used. A Run uses few of them; to compile
+// all of them takes a millisecond of its start.
+type expression func() *regexp.Regexp
+
+func lazy(text string) expression {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
+
+// MatchString reports whether a text has a match.
+func (e expression) MatchString(text string) bool { return e().MatchString(text) }
