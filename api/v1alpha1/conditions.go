@@ -241,8 +241,8 @@ const (
 	// ReasonMisconfigured (False): the Run, its Agent or its Model is invalid in a way that is only found when it runs.
 	// The message names the field. Remedy: Correct it, then create another Run.
 	ReasonMisconfigured = "Misconfigured"
-	// ReasonNothingToContinue (False): the session of the Run that this one continues cannot be read. The message says
-	// why. Remedy: Continue another Run, or leave out what to continue.
+	// ReasonNothingToContinue (False): the session or the files of the Run in spec.continueFrom cannot be read. The
+	// message says why. Remedy: Continue another Run, or create a Run without continueFrom.
 	ReasonNothingToContinue = "NothingToContinue"
 	// ReasonTaskTooLarge (False): the prompt and the input do not fit a pod. Remedy: Shorten them, or put long material
 	// into files of the workspace.

@@ -39,6 +39,7 @@ import (
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Succeeded")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63 && !self.metadata.name.contains('.')",message="metadata.name must have at most 63 lower-case letters, digits and -, because the names of pods and Decisions begin with it"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.continueFrom) || self.spec.continueFrom.run != self.metadata.name",message="spec.continueFrom.run is the Run itself: name the Run to continue"
 type Run struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the object's metadata.
@@ -60,11 +61,12 @@ type Run struct {
 // RunSpec is the work of a Run.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.agent) != has(self.workflow)",messageExpression="'exactly one of agent and workflow is required: ' + (has(self.agent) ? 'remove one of the two' : 'write agent: reviewer')"
-// +kubebuilder:validation:XValidation:rule="!has(self.agent) || has(self.prompt) || has(self.input)",message="prompt or input is required for an agent: write prompt, or input as the Agent declares it"
+// +kubebuilder:validation:XValidation:rule="!has(self.agent) || has(self.prompt) || has(self.input) || has(self.continueFrom)",message="prompt or input is required for an agent: write prompt, or input as the Agent declares it"
 // +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !has(self.prompt)",message="prompt is not allowed for a workflow: remove prompt, and write input as the Workflow declares it"
 // +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !has(self.limits) || !(has(self.limits.modelCalls) || has(self.limits.toolCalls) || has(self.limits.depth) || has(self.limits.wait) || has(self.limits.modelOutage))",message="limits.modelCalls, toolCalls, depth, wait and modelOutage are not allowed for a workflow: remove them, or set them in the Agents"
 // +kubebuilder:validation:XValidation:rule="!has(self.workflow) || (!has(self.maxRetries) || self.maxRetries == 1) && (!has(self.maxDisruptions) || self.maxDisruptions == 10)",message="maxRetries and maxDisruptions are not allowed for a workflow: set maxRetries of the nodes of the Workflow"
 // +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !has(self.images)",message="images is not allowed for a workflow: remove images"
+// +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !has(self.continueFrom)",message="continueFrom is not allowed for a workflow: remove continueFrom"
 type RunSpec struct {
 	// agent is the name of the Agent, in the same namespace, that does the work. While it does
 	// not exist or is not Ready, the Run waits with Succeeded=Unknown, reason Pending, for at
@@ -123,6 +125,15 @@ type RunSpec struct {
 	// +optional
 	Input *runtime.RawExtension `json:"input,omitempty"`
 
+	// continueFrom makes the Run continue the work of another Run of an Agent in the same namespace
+	// that has finished: the model reads its conversation, and then prompt. While that Run is
+	// active, this Run waits with Succeeded=Unknown, reason Queued. If its conversation or its files
+	// cannot be read, this Run ends with reason NothingToContinue; it never starts from the beginning
+	// instead. Usage, limits and approvals start anew. Only users who may get runs/session of that
+	// Run can create this one. Default: none. Not for workflows and Schedules.
+	// +optional
+	ContinueFrom *ContinueFrom `json:"continueFrom,omitempty"`
+
 	// user is the name of the user on whose behalf the agent works, at most 253 bytes. Hooks,
 	// policies (run.user), custom tools and reports of cost go by it. An admission policy refuses
 	// another name than that of the user who creates the Run, or who changes the Schedule, unless
@@ -178,6 +189,46 @@ type RunSpec struct {
 	// +optional
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 }
+
+// ContinueFrom is a finished Run whose work another Run continues.
+type ContinueFrom struct {
+	// run is the name of the Run to continue. Agent and Models may differ from those of that Run; if
+	// spec.user differs, this Run ends with reason Misconfigured. While that Run does not exist, this
+	// Run waits with Succeeded=Unknown, reason Pending, for at most limits.pending. That Run must have
+	// kept its files: workspace.durability of its Agent is Volume, and its PersistentVolumeClaim
+	// still exists. At most 20 Runs can continue each other.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a Run: lower-case letters, digits and -"
+	// +required
+	Run string `json:"run"`
+	// step is the number of the last step to keep, as in ids of calls (s14c1 is a call of step 14),
+	// 1 to 1000000. Steps up to it do not run again. Calls after it, and calls of it whose result is
+	// a later step, are made again, also those that changed something. Files stay as that Run left
+	// them at its end. If that Run has no such step, this Run ends with reason NothingToContinue.
+	// Default: the last step; then prompt is required if that Run ended with reason Finished or
+	// Rejected, and this Run ends with reason Misconfigured without it.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	// +optional
+	Step *int64 `json:"step,omitempty"`
+	// workspace is which files the agent has. Copy: a copy of the files of that Run, made before the
+	// agent starts. Fresh: the files that the Agent starts with, which the model is told. Default
+	// Copy.
+	// +kubebuilder:validation:Enum=Copy;Fresh
+	// +kubebuilder:default=Copy
+	// +optional
+	Workspace ContinueWorkspace `json:"workspace,omitempty"`
+}
+
+// ContinueWorkspace is which files a Run has that continues another.
+type ContinueWorkspace string
+
+// The files of a Run that continues another.
+const (
+	ContinueCopy  ContinueWorkspace = "Copy"
+	ContinueFresh ContinueWorkspace = "Fresh"
+)
 
 // DesiredState is what a person wants of a Run.
 type DesiredState string
@@ -244,6 +295,11 @@ type RunStatus struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="completionTime cannot be changed"
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
+
+	// continuedFrom is what the Run continues. It is absent until the first attempt starts.
+	// +structType=atomic
+	// +optional
+	ContinuedFrom *ContinuedFrom `json:"continuedFrom,omitempty"`
 
 	// workflowRevision is the hash of the stored revision of the Workflow and of the Agents
 	// that it names. The Run keeps it to its end.
@@ -341,6 +397,42 @@ type Attempt struct {
 	// startedAt is when the attempt started.
 	// +required
 	StartedAt metav1.Time `json:"startedAt"`
+}
+
+// ContinuedFrom is the chain of Runs that a Run continues, as found when it started, and what they
+// used. The usage of the Run itself is in progress.usage.
+type ContinuedFrom struct {
+	// runs are the names of the Runs, that of spec.continueFrom first, then the Run that it
+	// continued, and so on.
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:items:MaxLength=63
+	// +required
+	Runs []string `json:"runs"`
+	// uid is the UID of the first of runs.
+	// +kubebuilder:validation:MaxLength=36
+	// +required
+	UID string `json:"uid"`
+	// volumeClaim is the name of the PersistentVolumeClaim with its conversation and its files.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	VolumeClaim string `json:"volumeClaim,omitempty"`
+	// totalTokens is the sum of the tokens that the Runs used.
+	// +kubebuilder:validation:Maximum=999999999999
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	TotalTokens int64 `json:"totalTokens,omitempty"`
+	// cost is the sum of what the Runs cost, for example 1.23USD. It is absent if a Model without
+	// prices was used.
+	// +kubebuilder:validation:MaxLength=24
+	// +optional
+	Cost string `json:"cost,omitempty"`
+	// costMicroUSD is the cost in millionths of a US dollar.
+	// +kubebuilder:validation:Maximum=999999999999
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	CostMicroUSD *int64 `json:"costMicroUSD,omitempty"`
 }
 
 // RunList is a list of Runs.

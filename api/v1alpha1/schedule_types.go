@@ -130,7 +130,8 @@ type RunTemplate struct {
 	Labels map[string]string `json:"labels,omitempty"`
 
 	// spec is the spec of each Run. The Agent or Workflow may be created later: a Run waits for
-	// it.
+	// it. It has no continueFrom.
+	// +kubebuilder:validation:XValidation:rule="!has(self.continueFrom)",message="continueFrom is not allowed in a Schedule: remove continueFrom"
 	// +required
 	Spec RunSpec `json:"spec"`
 }

@@ -57,6 +57,13 @@ const (
 	OriginDir = "/deckhand/origin"
 	Workspace = "/workspace"
 
+	// SourceDir has the folders of the Run that is continued, read-only, for the container that prepares the workspace:
+	// SourceState, and unless the workspace is fresh, SourceWorkspace and SourceHome.
+	SourceDir       = "/deckhand/source"
+	SourceState     = SourceDir + "/state"
+	SourceWorkspace = SourceDir + "/workspace"
+	SourceHome      = SourceDir + "/home"
+
 	// Further directories of the file tools, in the state directory: scratch files, evicted results and notes.
 	Scratch  = "/tmp"
 	Results  = "/results"

@@ -265,7 +265,19 @@ type Continue struct {
 	Step int64 `json:"step,omitempty"`
 	// Models are the Models whose definitions have not changed since.
 	Models []string `json:"models,omitempty"`
+	// Workspace is which files the agent has; empty: ContinueCopy.
+	Workspace ContinueWorkspace `json:"workspace,omitempty"`
 }
+
+// ContinueWorkspace is which files a Run has that continues another.
+type ContinueWorkspace string
+
+const (
+	// ContinueCopy: a copy of the files of that Run.
+	ContinueCopy ContinueWorkspace = "Copy"
+	// ContinueFresh: the files that the agent starts with.
+	ContinueFresh ContinueWorkspace = "Fresh"
+)
 
 // DefaultModelOutage is the default of Limits.ModelOutageSeconds.
 const DefaultModelOutage = 30 * time.Minute

@@ -27,6 +27,7 @@ var values = map[string][2]any{
 	"prompt":                  {"Do it.", "Do that."},
 	"images":                  {[]any{"a.png"}, []any{"b.png"}},
 	"input":                   {map[string]any{"a": int64(1)}, map[string]any{"a": int64(2)}},
+	"continueFrom":            {map[string]any{"run": "a"}, map[string]any{"run": "b"}},
 	"user":                    {"ann", "bob"},
 	"limits":                  {map[string]any{"steps": int64(3)}, map[string]any{"steps": int64(4)}},
 	"maxRetries":              {int64(2), int64(3)},
@@ -38,8 +39,9 @@ var values = map[string][2]any{
 // keys are two values with as many keys, but other ones, for each field of a Run's spec
 // that is an object.
 var keys = map[string][2]any{
-	"input":  {map[string]any{"a": int64(1), "b": map[string]any{"x": int64(1)}}, map[string]any{"c": int64(7), "d": map[string]any{"y": int64(2)}}},
-	"limits": {map[string]any{"steps": int64(3), "tokens": "1k"}, map[string]any{"cost": "1USD", "duration": "1h"}},
+	"continueFrom": {map[string]any{"run": "a", "step": int64(3)}, map[string]any{"run": "a", "workspace": "Fresh"}},
+	"input":        {map[string]any{"a": int64(1), "b": map[string]any{"x": int64(1)}}, map[string]any{"c": int64(7), "d": map[string]any{"y": int64(2)}}},
+	"limits":       {map[string]any{"steps": int64(3), "tokens": "1k"}, map[string]any{"cost": "1USD", "duration": "1h"}},
 }
 
 // Each field is set, changed and unset after creation, the Go type saying which

@@ -34,6 +34,7 @@ var scheduleCases = map[string]ruleCase{
 	"what it makes is a Run":                 {schedule, `spec: {runTemplate: {spec: {workflow: w}}}`, "exactly one of agent and workflow is required: remove one of the two"},
 	"a Run of it has something to do":        {schedule, `spec: {runTemplate: {spec: {prompt: null}}}`, "prompt or input is required for an agent: write prompt, or input as the Agent declares it"},
 	"a Run of it has right limits":           {schedule, `spec: {runTemplate: {spec: {limits: {cost: 1EUR}}}}`, "write 1.50USD"},
+	"a Run of it continues none":             {schedule, `spec: {runTemplate: {spec: {continueFrom: {run: first}}}}`, "continueFrom is not allowed in a Schedule: remove continueFrom"},
 	"labels of ours are ours":                {schedule, `spec: {runTemplate: {labels: {deckhand.dev/workflow-node: x}}}`, "must not have the prefix deckhand.dev, which is reserved: choose another prefix"},
 	"those below are too":                    {schedule, `spec: {runTemplate: {labels: {x.deckhand.dev/workflow-node: x}}}`, "must not have the prefix deckhand.dev, which is reserved: choose another prefix"},
 	"those of others are not":                {schedule, `spec: {runTemplate: {labels: {notdeckhand.dev/workflow-node: x}}}`, ``},

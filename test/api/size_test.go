@@ -17,7 +17,7 @@ import (
 
 // Bounds that follow from the schema alone, however long a Run lasts.
 const (
-	maxStatus = 64 << 10
+	maxStatus = 66 << 10
 	maxSpec   = 160 << 10
 	maxCRD    = 256 << 10
 )
