@@ -20,6 +20,9 @@ const (
 	// LabelVolumeClaim, on a pod, is the PersistentVolumeClaim that it shares with
 	// other Runs.
 	LabelVolumeClaim = "deckhand.dev/volume-claim"
+	// LabelSourceVolumeClaim, on a pod, is the PersistentVolumeClaim of the Run that its Run continues, from which it
+	// copies the files.
+	LabelSourceVolumeClaim = "deckhand.dev/source-volume-claim"
 
 	// LabelWorkflowRun, on a child Run, is the name of the workflow Run that created
 	// it; LabelWorkflowNode is its node, LabelItemIndex the index of its item of

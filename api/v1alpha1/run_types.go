@@ -196,7 +196,7 @@ type ContinueFrom struct {
 	// spec.user differs, this Run ends with reason Misconfigured. While that Run does not exist, this
 	// Run waits with Succeeded=Unknown, reason Pending, for at most limits.pending. That Run must have
 	// kept its files: workspace.durability of its Agent is Volume, and its PersistentVolumeClaim
-	// still exists. At most 20 Runs can continue each other.
+	// still exists. A Run can continue at most 20 Runs, one after the other.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a Run: lower-case letters, digits and -"

@@ -58,7 +58,7 @@ func newFixture(t *testing.T, mods ...func(*v1alpha1.Run)) *fixture {
 	b := &fixture{Server: apitest.Get(t), t: t, events: events.NewFakeRecorder(100), now: time.Now().Truncate(time.Second)}
 	b.namespace = b.Namespace(t)
 	b.CheckInvariants(t, b.namespace)
-	b.operator = operatorClient(t, b.Server)
+	b.operator = interceptor.NewClient(operatorClient(t, b.Server), interceptor.Funcs{List: listBySource})
 	model, agent := gen.Model(), gen.Agent()
 	for _, o := range []client.Object{model, agent} {
 		o.SetNamespace(b.namespace)

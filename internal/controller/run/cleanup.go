@@ -46,6 +46,8 @@ func deleteExpired(s state, p plan) plan {
 	case !goes:
 	case left > 0:
 		p.wake = earlier(p.wake, left)
+	case s.isNeeded:
+		p.wake = earlier(p.wake, neededWait)
 	case s.run.Spec.TTLSecondsAfterFinished != nil || !keeps:
 		p.deleteRun = true
 	case p.wake == 0:
@@ -61,6 +63,8 @@ func deleteExpiredVolume(s state, p plan) plan {
 	switch {
 	case !done:
 		p.wake = earlier(p.wake, left)
+	case s.isNeeded:
+		p.wake = earlier(p.wake, neededWait)
 	case len(p.remove) > 0 || slices.ContainsFunc(s.pods, isLeaving):
 		p.wake = earlier(p.wake, time.Second)
 	case len(s.pods) > 0: // they stay for their logs: p.wake is when the first goes
@@ -69,6 +73,9 @@ func deleteExpiredVolume(s state, p plan) plan {
 	}
 	return p
 }
+
+// neededWait is how often a finished Run whose files another Run needs is reconciled.
+const neededWait = time.Minute
 
 // isLeaving reports whether a pod is being deleted or still runs.
 func isLeaving(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil || runnerpod.IsAlive(&pod) }

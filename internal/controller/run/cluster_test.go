@@ -14,6 +14,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
+	"github.com/deckhand-dev/deckhand/internal/run/continuing"
 	"github.com/deckhand-dev/deckhand/internal/run/decisions"
 	"github.com/deckhand-dev/deckhand/internal/run/objectcache"
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
@@ -34,6 +35,9 @@ type cluster struct {
 	decided     []v1alpha1.Decision // by people
 	pods        map[string]*corev1.Pod
 	claim       *corev1.PersistentVolumeClaim
+	// source is the Run that the Run continues; isNeeded: another continues this one.
+	source   continuing.Source
+	isNeeded bool
 	// unrecorded is the first attempt, as the operator remembers it; nil: it has none, or was
 	// started again.
 	unrecorded *v1alpha1.Attempt
@@ -79,7 +83,12 @@ func (c *cluster) setAgent(t *testing.T, agent *v1alpha1.Agent) {
 
 func (c *cluster) observed() state {
 	s := state{run: cachedRun(c.run), revision: c.revision, notReadyMessage: c.missing, unsupported: c.unsupported, runner: runnerpod.Image{Name: "runner:1", PullPolicy: corev1.PullIfNotPresent}, now: c.now}
+	s.isNeeded = c.isNeeded && s.run.Status.CompletionTime != nil
 	s = c.withFirstAttempt(s)
+	s.source = c.source
+	if s.attempt() > 0 {
+		s.source = continuing.Source{VolumeClaim: c.source.VolumeClaim}
+	}
 	s.missingConfigMap = c.lacks
 	s.volume, s.startupWarning, s.podDefaults, s.networkPolicies = c.claim, c.trouble, c.supply, c.fenced
 	s.decisions, s.granted = classifyDecisions(s.run, c.decided)

@@ -24,6 +24,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/cluster/apierr"
 	"github.com/deckhand-dev/deckhand/internal/cluster/backlog"
+	"github.com/deckhand-dev/deckhand/internal/run/continuing"
 	"github.com/deckhand-dev/deckhand/internal/run/decisions"
 	"github.com/deckhand-dev/deckhand/internal/run/objectcache"
 	"github.com/deckhand-dev/deckhand/internal/run/queue"
@@ -143,6 +144,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Run{}, queue.UnfinishedByAgent, queue.IndexUnfinishedByAgent); err != nil {
 		return fmt.Errorf("indexing Runs: %w", err)
 	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Run{}, continuing.UnfinishedBySource, continuing.IndexUnfinishedBySource); err != nil {
+		return fmt.Errorf("indexing Runs: %w", err)
+	}
 	if err := mgr.Add(manager.RunnableFunc(r.recordOnStop)); err != nil {
 		return fmt.Errorf("recording attempts when the operator is stopped: %w", err)
 	}
@@ -154,6 +158,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(source.Kind(o.Ended, client.Object(objectcache.PodMetadata()), handler.EnqueueRequestsFromMapFunc(runsOfPod), endedPodChanged)).
 		Owns(&v1alpha1.Run{}, builder.WithPredicates(isAgentChild, childChanged)).
 		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(find.childrenOf), builder.WithPredicates(runFinished)).
+		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(find.continuing), builder.WithPredicates(sourceChanged)).
 		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(r.queue.Next), builder.WithPredicates(ofAgents, queue.ReleasesPlace)).
 		Watches(&v1alpha1.Agent{}, handler.EnqueueRequestsFromMapFunc(find.waitingForAgent), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Model{}, handler.EnqueueRequestsFromMapFunc(find.waitingForModel), builder.WithPredicates(predicate.GenerationChangedPredicate{})).

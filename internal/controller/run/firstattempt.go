@@ -29,10 +29,10 @@ import (
 const recordDelay = 2 * time.Second
 
 // startsUnrecorded reports whether the first attempt of a Run needs no reservation. It needs one with a volume, because
-// the next attempt continues from its journal, and in a queue, where the reservation takes the place. Without it, the
-// admission policy recognizes the pod by the name of the Run.
+// the next attempt continues from its journal, in a queue, where the reservation takes the place, and if the Run
+// continues another, which the reservation records. Without it, the admission policy recognizes the pod by the name of the Run.
 func startsUnrecorded(s state) bool {
-	return !s.recorded.differs() && !s.durable() && s.position.Limit == 0 && runnerpod.Name(s.run.Name, 1) == s.run.Name+"-1"
+	return !s.recorded.differs() && !s.durable() && s.run.Spec.ContinueFrom == nil && s.position.Limit == 0 && runnerpod.Name(s.run.Name, 1) == s.run.Name+"-1"
 }
 
 // withAttempt returns the state of a Run with its first attempt, which its status does not have yet; nil: there is

@@ -33,7 +33,7 @@ func (r *Reconciler) observe(ctx context.Context, run *v1alpha1.Run) (state, err
 		return s, err
 	}
 	s = s.withReportedPod()
-	if err := r.volumes.observe(ctx, &s); err != nil {
+	if err := r.observeVolumes(ctx, &s); err != nil {
 		return s, err
 	}
 	if s.ancestors, err = children.Ancestors(ctx, r.client, run); err != nil {
@@ -67,6 +67,14 @@ func (r *Reconciler) observe(ctx context.Context, run *v1alpha1.Run) (state, err
 	s.finalDecisions = decisions.FinalNames(all)
 	s.missingDecision, err = decisions.FindMissing(ctx, r.live, run, all)
 	return s, err
+}
+
+// observeVolumes reads the volume of a Run, and that of the Run that it continues.
+func (r *Reconciler) observeVolumes(ctx context.Context, s *state) error {
+	if err := r.volumes.observe(ctx, s); err != nil {
+		return err
+	}
+	return r.observeSource(ctx, s)
 }
 
 // pods returns the pods of a Run, the oldest attempt first. It finds them by name, even if their labels and owners were

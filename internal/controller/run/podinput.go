@@ -35,6 +35,7 @@ func podInputOf(s state, attempt int32) runnerpod.Input {
 		Limits:          s.limits().task,
 		Durable:         s.durable(),
 		VolumeClaim:     s.volume,
+		Source:          sourceVolumeOf(s, attempt),
 		ActiveDeadline:  remainingDuration(s) + waitAllowance(s.limits().task) + backstop,
 		Signals:         initialSignals(s),
 		Image:           s.runner,

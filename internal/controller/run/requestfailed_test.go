@@ -15,6 +15,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/cluster/labelindex"
+	"github.com/deckhand-dev/deckhand/internal/run/continuing"
 	"github.com/deckhand-dev/deckhand/internal/run/egress"
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/run/serviceaccount"
@@ -43,6 +44,7 @@ func newRefuser(t *testing.T, run *v1alpha1.Run, agent *v1alpha1.Agent) *refuser
 			b.WithIndex(o, field, values)
 			return nil
 		})
+		b.WithIndex(&v1alpha1.Run{}, continuing.UnfinishedBySource, continuing.IndexUnfinishedBySource)
 		b.WithIndex(&corev1.Event{}, "involvedObject.uid", nowhere).WithIndex(&corev1.Event{}, "type", nowhere)
 	})
 	clock := func() time.Time { return s.Now }

@@ -34,6 +34,7 @@ var rules = []func(state) (plan, bool){
 	agentNotReady,       // there is no revision to run: Pending, then PendingTimeout; or Misconfigured
 	inputInvalid,        // the input does not fit the Agent: Misconfigured, or TaskTooLarge
 	oversized,           // the task does not fit a pod: TaskTooLarge
+	sourceNotReady,      // the Run continues another: Queued, Pending, or why it cannot: Misconfigured, NothingToContinue
 	queued,              // concurrency of the Agent is reached: Queued
 	notStarted,          // nothing prevents the first attempt: Starting
 	podMissing,          // the attempt has no pod yet: Starting, or why the API server refused its pod or volume
@@ -221,14 +222,10 @@ func podMissing(s state) (plan, bool) {
 		p.nextAttempt = nextAttempt(s, budgetNone)
 		p.nextAttempt.AgentRevision = s.revision.Hash
 	default:
-		if lost, is := volumeLost(s); is {
-			return lost, true
-		}
-		if leaves, is := volumeTerminating(s); is {
-			return leaves, true
-		}
-		if waits, is := fileOwnerRefused(s); is {
-			return waits, true
+		for _, rule := range []func(state) (plan, bool){volumeLost, volumeTerminating, sourceLost, fileOwnerRefused} {
+			if without, is := rule(s); is {
+				return without, true
+			}
 		}
 		p.create, p.remove = runnerpod.New(podInputOf(s, s.attempt())), podsThatWaited(s)
 	}

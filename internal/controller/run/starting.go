@@ -66,6 +66,9 @@ func podStarting(s state) plan {
 	if gated(pod) {
 		return waitingUnbounded(s, v1alpha1.ReasonQueued, "The pod has scheduling gates; the controller that set them decides when it starts")
 	}
+	if p, lost := sourceLostBeforeStart(s); lost {
+		return p
+	}
 	if p, lost := volumeLostBeforeStart(s); lost {
 		return p
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/internal/run/children"
+	"github.com/deckhand-dev/deckhand/internal/run/continuing"
 	"github.com/deckhand-dev/deckhand/internal/run/queue"
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -31,6 +32,10 @@ type state struct {
 	// does not exist. sharedFilesLost: it was deleted after other Runs had changed its files.
 	volume          *corev1.PersistentVolumeClaim
 	sharedFilesLost bool
+	// source is the Run that this one continues; zero: none, or it is not needed any more.
+	source continuing.Source
+	// isNeeded: another Run continues this one, and has no copy of its files yet.
+	isNeeded bool
 	// missingConfigMap names a ConfigMap that a pod waits for, and what to do.
 	missingConfigMap string
 	// startupWarning is the last warning event about a pod that does not start.

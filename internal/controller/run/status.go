@@ -18,6 +18,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/cluster/statuspatch"
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
 	"github.com/deckhand-dev/deckhand/internal/run/children"
+	"github.com/deckhand-dev/deckhand/internal/run/continuing"
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/shared/template"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -64,6 +65,9 @@ func recordAttempt(status *v1alpha1.RunStatus, s state, p plan) {
 		status.Attempt, status.Internal.PendingSince = p.nextAttempt.Attempt, &p.nextAttempt.pendingSince
 		if status.StartTime == nil {
 			status.StartTime = &now
+		}
+		if status.ContinuedFrom == nil && s.source.Run != nil {
+			status.ContinuedFrom = continuing.StatusOf(s.source.Run)
 		}
 		switch p.charged {
 		case budgetRetries:

@@ -14,6 +14,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/run/children"
+	"github.com/deckhand-dev/deckhand/internal/run/continuing"
 )
 
 // Queue computes positions from a cache. It remembers which Runs got a place that the cache may not show yet: otherwise
@@ -115,14 +116,28 @@ func (q *Queue) entries(ctx context.Context, key client.ObjectKey) ([]Entry, map
 			given[c.UID], c.State = true, Started
 		}
 		if c.State == Waiting {
-			var err error
-			if c.Ancestors, err = q.ancestorUIDs(ctx, run, known); err != nil {
+			if err := q.completeWaiting(ctx, run, known, &c); err != nil {
 				return nil, nil, err
 			}
 		}
 		out = append(out, c)
 	}
 	return out, given, nil
+}
+
+// completeWaiting completes the entry of a Run that waits. One that waits for the end of another Run is not queued: it
+// would keep others from starting.
+func (q *Queue) completeWaiting(ctx context.Context, run *v1alpha1.Run, known map[types.UID][]types.UID, c *Entry) error {
+	isReady, err := continuing.IsReady(ctx, q.client, run)
+	if err != nil {
+		return err
+	}
+	if !isReady {
+		c.State = NotQueued
+		return nil
+	}
+	c.Ancestors, err = q.ancestorUIDs(ctx, run, known)
+	return err
 }
 
 // ancestorUIDs returns the ancestors of a Run, looked up once for each parent.

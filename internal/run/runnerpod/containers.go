@@ -31,7 +31,7 @@ func (b builder) isRunnerOnly() bool { return b.sandbox == nil && len(b.servers)
 // needsFetch reports whether the workspace has initial content.
 func (b builder) needsFetch() bool {
 	ws := b.Revision.Snapshot.Workspace
-	return ws.Git != nil || len(ws.Files) > 0
+	return ws.Git != nil || len(ws.Files) > 0 || b.Source != nil
 }
 
 // initContainers returns the containers that start before the runner: first the containers that end, then the ones that
@@ -217,6 +217,7 @@ func (b builder) fetch() corev1.Container {
 	}
 	c.VolumeMounts = append(c.VolumeMounts, b.stateMounts()...)
 	c.VolumeMounts = append(c.VolumeMounts, b.fileMount("workspace", task.Workspace))
+	c.VolumeMounts = append(c.VolumeMounts, b.sourceMounts()...)
 	if git := b.Revision.Snapshot.Workspace.Git; git != nil && git.Secret != "" {
 		c.VolumeMounts = append(c.VolumeMounts, secretMount(git.Secret))
 	}
@@ -227,14 +228,14 @@ func (b builder) fetch() corev1.Container {
 	return c
 }
 
-// workspaceSize returns the variable with the size of the workspace, which bounds the repository: neither the kubelet
-// nor every file system counts directories.
+// workspaceSize returns the variable with the size of the workspace, which bounds the repository and the files of
+// another Run: neither the kubelet nor every file system counts directories.
 func (b builder) workspaceSize() []corev1.EnvVar {
-	ws := b.Revision.Agent.Workspace
-	if b.Revision.Snapshot.Workspace.Git == nil || ws.Size == nil && b.Run.Status.Attempt.VolumeClaim == "" {
+	isEmpty := b.Revision.Snapshot.Workspace.Git == nil && b.Source == nil
+	if isEmpty || b.Revision.Agent.Workspace.Size == nil && b.Run.Status.Attempt.VolumeClaim == "" {
 		return nil
 	}
-	size := sizeOf(ws)
+	size := b.size()
 	return []corev1.EnvVar{{Name: task.EnvWorkspaceSize, Value: strconv.FormatInt(size.Value(), 10)}}
 }
 

@@ -94,6 +94,9 @@ func (b builder) ownLabels() map[string]string {
 	if b.sharesVolume() {
 		labels[v1alpha1.LabelVolumeClaim] = b.Run.Status.Attempt.VolumeClaim
 	}
+	if b.Source != nil {
+		labels[v1alpha1.LabelSourceVolumeClaim] = b.Source.Name
+	}
 	if b.NetworkPolicies {
 		labels[v1alpha1.LabelEgress] = EgressClass(b.Input).Label()
 	}
@@ -234,6 +237,8 @@ type Input struct {
 	Durable bool
 	// VolumeClaim is the volume that the pod mounts, if it exists already.
 	VolumeClaim *corev1.PersistentVolumeClaim
+	// Source is the volume of the Run that this one continues, if the pod copies from it; nil: it does not.
+	Source *corev1.PersistentVolumeClaim
 	// ActiveDeadline is how long the pod may run.
 	ActiveDeadline time.Duration
 	// Signals are delivered with the pod, or nil.

@@ -37,6 +37,9 @@ const rootCA = "kube-root-ca.crt"
 // volumeOfClaim is the volume of a durable Run. Volumes that other Runs have separately are folders of it.
 const volumeOfClaim = "volume-claim"
 
+// volumeOfSource is the volume of the Run that is continued.
+const volumeOfSource = "source"
+
 // Sizes of volumes without a setting.
 var (
 	programSize = resource.MustParse("64Mi") // a program and two sockets
@@ -48,6 +51,11 @@ var (
 func (b builder) volumes() []corev1.Volume {
 	out := []corev1.Volume{taskVolume(b.Revision), tokenVolume()}
 	out = append(out, b.fileVolumes()...)
+	if b.Source != nil {
+		out = append(out, corev1.Volume{Name: volumeOfSource, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: b.Source.Name, ReadOnly: true},
+		}})
+	}
 	if b.sandbox != nil {
 		out = append(out, scratch("sandbox", &programSize))
 	}
@@ -76,6 +84,10 @@ func (b builder) fileVolumes() []corev1.Volume {
 		return []corev1.Volume{{Name: volumeOfClaim, VolumeSource: source}}
 	}
 	size := b.Revision.Agent.Workspace.Size
+	if size != nil {
+		large := b.size()
+		size = &large
+	}
 	out := []corev1.Volume{scratch("state", size), scratch("workspace", size)}
 	if b.sandbox != nil {
 		out = append(out, scratch("home", size), scratch("tmp", size))
@@ -90,6 +102,19 @@ func (b builder) stateMounts() []corev1.VolumeMount {
 		return []corev1.VolumeMount{b.fileMount("state", task.StateDir)}
 	}
 	return []corev1.VolumeMount{b.fileMount(stateFolder(b.Run.UID), task.StateDir), b.fileMount(originFolder, task.OriginDir)}
+}
+
+// sourceMounts returns the mounts for copying the files of the Run that is continued. The home directory is only where
+// there are commands, or on the volume.
+func (b builder) sourceMounts() []corev1.VolumeMount {
+	if b.Source == nil {
+		return nil
+	}
+	out := []corev1.VolumeMount{{Name: volumeOfSource, MountPath: task.SourceDir, ReadOnly: true}}
+	if b.sandbox != nil || b.Run.Status.Attempt.VolumeClaim != "" {
+		out = append(out, b.fileMount("home", task.Home))
+	}
+	return out
 }
 
 // fileMount returns the mount of a file volume.
@@ -223,7 +248,16 @@ func secretVolumeName(secret string) string {
 // affinity schedules the pods of a volume that only one node can mount on the same node. The first pod may use any
 // node, because it matches its own term.
 func (b builder) affinity() *corev1.Affinity {
-	if !b.sharesVolume() || !slices.Contains(b.accessModes(), corev1.ReadWriteOnce) {
+	var beside []corev1.PodAffinityTerm
+	for _, label := range []string{v1alpha1.LabelVolumeClaim, v1alpha1.LabelSourceVolumeClaim} {
+		if claim := b.claimOnOneNode(label); claim != "" {
+			beside = append(beside, corev1.PodAffinityTerm{
+				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{label: claim}},
+				TopologyKey:   corev1.LabelHostname,
+			})
+		}
+	}
+	if len(beside) == 0 {
 		return b.template.Affinity
 	}
 	out := &corev1.Affinity{}
@@ -233,11 +267,19 @@ func (b builder) affinity() *corev1.Affinity {
 	if out.PodAffinity == nil {
 		out.PodAffinity = &corev1.PodAffinity{}
 	}
-	out.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution = append(out.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, corev1.PodAffinityTerm{
-		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelVolumeClaim: b.Run.Status.Attempt.VolumeClaim}},
-		TopologyKey:   corev1.LabelHostname,
-	})
+	out.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution = append(out.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, beside...)
 	return out
+}
+
+// claimOnOneNode returns the volume that pods with a label share, if only one node can mount it.
+func (b builder) claimOnOneNode(label string) string {
+	switch {
+	case label == v1alpha1.LabelVolumeClaim && b.sharesVolume() && slices.Contains(b.accessModes(), corev1.ReadWriteOnce):
+		return b.Run.Status.Attempt.VolumeClaim
+	case label == v1alpha1.LabelSourceVolumeClaim && b.Source != nil && slices.Contains(b.Source.Spec.AccessModes, corev1.ReadWriteOnce):
+		return b.Source.Name
+	}
+	return ""
 }
 
 // sharesVolume reports whether other Runs use the volume of the Run.
@@ -324,16 +366,23 @@ func NewVolumeClaim(in Input) *corev1.PersistentVolumeClaim {
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes:      []corev1.PersistentVolumeAccessMode{mode},
 			StorageClassName: ws.StorageClassName,
-			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: sizeOf(ws)}},
+			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: newBuilder(in).size()}},
 		},
 	}
 }
 
-func sizeOf(ws stored.Workspace) resource.Quantity {
-	if ws.Size == nil {
-		return resource.MustParse(defaultSize)
+// size returns the size of the files. It is at least that of the files that are copied.
+func (b builder) size() resource.Quantity {
+	size := resource.MustParse(defaultSize)
+	if own := b.Revision.Agent.Workspace.Size; own != nil {
+		size = *own
 	}
-	return *ws.Size
+	if b.Source != nil {
+		if other := b.Source.Spec.Resources.Requests[corev1.ResourceStorage]; other.Cmp(size) > 0 {
+			size = other
+		}
+	}
+	return size
 }
 
 // SharedVolumeClaimName returns the name of the volume that children of a Run share, if their files begin with the node

@@ -46,6 +46,7 @@ func Of(in Input) task.Task {
 	if input := in.Run.Spec.Input; input != nil {
 		t.Input = input.Raw
 	}
+	t.Continue = continueOf(in.Run)
 	p := in.Run.Status.Progress
 	if p == nil {
 		return t
@@ -55,6 +56,19 @@ func Of(in Input) task.Task {
 		t.Retry = task.Cut(strings.TrimSuffix(p.Result.Reason+": "+p.Result.Message, ": "), task.MaxMessage)
 	}
 	return t
+}
+
+// continueOf returns the Run that a Run continues; nil: none.
+func continueOf(run *v1alpha1.Run) *task.Continue {
+	spec, found := run.Spec.ContinueFrom, run.Status.ContinuedFrom
+	if spec == nil || found == nil {
+		return nil
+	}
+	out := &task.Continue{Run: spec.Run, RunUID: found.UID, Workspace: task.ContinueWorkspace(spec.Workspace)}
+	if spec.Step != nil {
+		out.Step = *spec.Step
+	}
+	return out
 }
 
 // meterOf returns the usage of the attempts so far. It never decreases.

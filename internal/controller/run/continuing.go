@@ -1,0 +1,122 @@
+package run
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/run/continuing"
+	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
+)
+
+// observeSource reads the Run that a Run continues: before the first attempt the Run itself, then only its volume while
+// pods copy from it. For a Run that has ended it reads whether another needs its files.
+func (r *Reconciler) observeSource(ctx context.Context, s *state) (err error) {
+	from := continuing.Reader{Cache: r.client, Live: r.live}
+	switch {
+	case s.run.Status.CompletionTime != nil && s.volume == nil:
+	case s.run.Status.CompletionTime != nil:
+		var others []v1alpha1.Run
+		others, err = continuing.Unfinished(ctx, r.client, client.ObjectKeyFromObject(s.run))
+		s.isNeeded = slices.ContainsFunc(others, func(other v1alpha1.Run) bool { return continuing.Needs(&other) })
+	case s.run.Spec.ContinueFrom == nil:
+	case s.attempt() == 0:
+		s.source, err = from.Source(ctx, s.run)
+	case copiesSource(*s, s.attempt()):
+		s.source.VolumeClaim, err = from.VolumeClaim(ctx, s.run.Namespace, s.run.Status.ContinuedFrom.VolumeClaim)
+	}
+	return err
+}
+
+// copiesSource reports whether the pod of an attempt copies the files of the Run that is continued: until a runner has
+// reported, and in every pod that has no volume of its own.
+func copiesSource(s state, attempt int32) bool {
+	if s.run.Status.ContinuedFrom == nil {
+		return false
+	}
+	p := s.run.Status.Progress
+	return !s.durable() || p == nil || p.Attempt >= attempt
+}
+
+// sourceVolumeOf returns the volume from which the pod of an attempt copies; nil: it copies nothing.
+func sourceVolumeOf(s state, attempt int32) *corev1.PersistentVolumeClaim {
+	if !copiesSource(s, attempt) {
+		return nil
+	}
+	return s.source.VolumeClaim
+}
+
+// workflowWait is how often a Run that waits for the end of a workflow is reconciled.
+const workflowWait = 30 * time.Second
+
+// sourceNotReady waits for the Run that is continued, or ends the Run because it cannot be read.
+func sourceNotReady(s state) (plan, bool) {
+	if s.run.Spec.ContinueFrom == nil || s.attempt() > 0 {
+		return plan{}, false
+	}
+	problem := continuing.Check(s.run, s.source)
+	switch {
+	case problem == nil:
+		return plan{}, false
+	case problem.IsFinal():
+		return failure(problem.Reason, problem.Message), true
+	case problem.Reason == v1alpha1.ReasonPending:
+		return waitingBounded(s, problem.Reason, problem.Message+byItself), true
+	}
+	p := waitingUnbounded(s, problem.Reason, problem.Message)
+	if s.source.Workflow != nil {
+		p.wake = workflowWait
+	}
+	return p, true
+}
+
+// sourceLost ends a Run whose pod would copy files that no longer exist.
+func sourceLost(s state) (plan, bool) {
+	claim := s.source.VolumeClaim
+	if !copiesSource(s, s.attempt()) || claim != nil && claim.DeletionTimestamp == nil {
+		return plan{}, false
+	}
+	from := s.run.Status.ContinuedFrom
+	problem := continuing.Deleted(from.Runs[0], from.VolumeClaim)
+	return failure(problem.Reason, problem.Message), true
+}
+
+// sourceLostBeforeStart ends a Run whose pod cannot start because the files to copy no longer exist.
+func sourceLostBeforeStart(s state) (plan, bool) {
+	if unschedulable(s.pod()) == "" && s.startupWarning == "" {
+		return plan{}, false
+	}
+	return sourceLost(s)
+}
+
+// sourceChanged passes on events of Runs for which others may wait: the Run exists, has ended, or was deleted.
+var sourceChanged = predicate.Funcs{
+	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, isRun := e.ObjectOld.(*v1alpha1.Run)
+		is, alsoRun := e.ObjectNew.(*v1alpha1.Run)
+		return isRun && alsoRun && !runstatus.IsFinished(was) && runstatus.IsFinished(is)
+	},
+}
+
+// continuing returns the Runs that wait for a Run which they continue.
+func (r runFinder) continuing(ctx context.Context, source client.Object) []reconcile.Request {
+	waiting, err := continuing.Unfinished(ctx, r.client, client.ObjectKeyFromObject(source))
+	if err != nil {
+		return nil // the cache is closing
+	}
+	var out []reconcile.Request
+	for i := range waiting {
+		if waiting[i].Status.Attempt == nil {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&waiting[i])})
+		}
+	}
+	return out
+}

@@ -1,0 +1,154 @@
+package run
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/run/continuing"
+	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
+	"github.com/deckhand-dev/deckhand/internal/testing/gen"
+	"github.com/deckhand-dev/deckhand/runner/task"
+)
+
+// continuesFirst is a Run that continues the Run first.
+func continuesFirst(r *v1alpha1.Run) {
+	r.Spec.ContinueFrom = &v1alpha1.ContinueFrom{Run: "first", Workspace: v1alpha1.ContinueCopy}
+}
+
+// firstIs makes the Run first as it is at a time of a story.
+func firstIs(mods ...func(*v1alpha1.Run)) func(*cluster) {
+	return func(c *cluster) {
+		run := gen.Run(mods...)
+		run.Name, run.UID = "first", "uid-first"
+		run.Status.Attempt = &v1alpha1.Attempt{Number: 1, Pod: "first-1", VolumeClaim: "deckhand-run-first-1234", StartedAt: metav1.NewTime(gen.Noon)}
+		c.source = continuing.Source{Run: run, VolumeClaim: &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: gen.Namespace, Name: "deckhand-run-first-1234", UID: "uid-of-claim"},
+			Spec: corev1.PersistentVolumeClaimSpec{
+				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("7Gi")}},
+			},
+		}}
+	}
+}
+
+// hasEnded is a Run that ended with a reason, after 1,000 tokens for 0.25USD.
+func hasEndedWith(reason string) func(*v1alpha1.Run) {
+	return func(r *v1alpha1.Run) {
+		cost, status := int64(250_000), metav1.ConditionFalse
+		if reason == v1alpha1.ReasonFinished {
+			status = metav1.ConditionTrue
+		}
+		at := metav1.NewTime(gen.Noon)
+		r.Status.CompletionTime = &at
+		r.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionSucceeded, Status: status, Reason: reason}}
+		r.Status.Progress = &v1alpha1.RunProgress{Usage: v1alpha1.Usage{TotalTokens: 1000, CostMicroUSD: &cost}}
+	}
+}
+
+var continuingStories = map[string]story{
+	"continues": {
+		title: "a Run waits for the Run that it continues, to exist and to end",
+		run:   continuesFirst,
+		agent: gen.Durable,
+		beats: []beat{
+			at(10*second, "Run first is created", firstIs()),
+			at(3*time.Hour, "Run first ends", firstIs(hasEndedWith(v1alpha1.ReasonFinished))),
+			at(3*time.Hour+1*second, "x-1 runs", starts(1)),
+			at(3*time.Hour+9*second, "the runner commits", reports(1, commits("Finished", ""))),
+		},
+	},
+	"continues-nothing": {
+		title: "the Run to continue is never created",
+		run:   continuesFirst,
+	},
+	"continues-forgotten": {
+		title: "the Run to continue kept no files",
+		run:   continuesFirst,
+		beats: []beat{at(0, "the Agent of Run first has durability Pod", func(c *cluster) {
+			firstIs(hasEndedWith(v1alpha1.ReasonFinished))(c)
+			c.source.Run.Status.Attempt.VolumeClaim = ""
+		})},
+	},
+	"continues-lost": {
+		title: "the files to copy are deleted while the pod waits for a node",
+		run:   continuesFirst,
+		beats: []beat{
+			at(0, "Run first has ended", firstIs(hasEndedWith(v1alpha1.ReasonFinished))),
+			at(1*second, "no node takes x-1", isUnschedulable(1)),
+			at(60*second, "Run first is deleted, with its volume", func(c *cluster) { c.source = continuing.Source{} }),
+		},
+	},
+	"continues-after-crash": {
+		title: "a crash before anything is copied copies again; after a report the copy is there",
+		run:   func(r *v1alpha1.Run) { continuesFirst(r); *r.Spec.MaxRetries = 3 },
+		agent: gen.Durable,
+		beats: []beat{
+			at(0, "Run first has ended", firstIs(hasEndedWith(v1alpha1.ReasonFinished))),
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "x-1 exits 1", exits(1, 1)),
+			at(20*second, "x-2 runs", starts(2)),
+			at(21*second, "the runner reports", reports(2)),
+			at(22*second, "Run first is deleted, with its volume", func(c *cluster) { c.source = continuing.Source{} }),
+			at(23*second, "x-2 exits 1", exits(2, 1)),
+			at(90*second, "x-3 runs", starts(3)),
+			at(91*second, "the runner commits", reports(3, commits("Finished", ""))),
+		},
+	},
+	"kept-for-another": {
+		title: "a Run and its files are kept beyond their time, while another Run has not copied them",
+		run:   func(r *v1alpha1.Run) { ttl := int32(300); r.Spec.TTLSecondsAfterFinished = &ttl },
+		agent: gen.Durable,
+		beats: []beat{
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "another Run waits for this one", func(c *cluster) {
+				c.isNeeded, c.claim = true, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationRetention: "60s"}}}
+			}),
+			at(9*second, "the runner commits", reports(1, commits("Finished", ""))),
+			at(10*second, "x-1 exits 0", exits(1, 0)),
+			at(80*time.Minute, "the other Run has its copy", func(c *cluster) { c.isNeeded = false }),
+		},
+	},
+}
+
+func TestStoriesOfContinuing(t *testing.T) { playStories(t, continuingStories) }
+
+// What a pod copies, and what the status says of it.
+func TestAPodCopiesUntilARunnerHasReported(t *testing.T) {
+	c := newCluster(t, gen.Run(continuesFirst), gen.Agent(gen.Durable))
+	firstIs(hasEndedWith(v1alpha1.ReasonFinished))(c)
+	c.source.Run.Status.ContinuedFrom = &v1alpha1.ContinuedFrom{Runs: []string{"zeroth"}, UID: "uid-zeroth", TotalTokens: 10, CostMicroUSD: new(int64)}
+	c.begin()
+	got := c.run.Status.ContinuedFrom
+	if got == nil || !slices.Equal(got.Runs, []string{"first", "zeroth"}) || got.UID != "uid-first" || got.VolumeClaim != "deckhand-run-first-1234" || got.TotalTokens != 1010 || got.Cost != "0.25USD" {
+		t.Errorf("status.continuedFrom is %+v", got)
+	}
+	pod := c.pods["x-1"]
+	want := task.Continue{Run: "first", RunUID: "uid-first", Workspace: task.ContinueCopy}
+	if told := runnerpod.TaskIn(pod).Continue; told == nil || told.Run != want.Run || told.RunUID != want.RunUID || told.Workspace != want.Workspace {
+		t.Errorf("the task continues %+v", told)
+	}
+	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		at := slices.IndexFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == task.SourceDir })
+		if sees := at >= 0; sees != (container.Name == runnerpod.FetchContainer) || sees && !container.VolumeMounts[at].ReadOnly {
+			t.Errorf("container %s sees the files of the other Run: %v", container.Name, sees)
+		}
+	}
+	all(starts(1), reports(1), exits(1, 1))(c)
+	for range 5 {
+		c.now = c.now.Add(time.Minute)
+		c.step()
+	}
+	second := c.pods["x-2"]
+	if second == nil || runnerpod.TaskIn(second).Continue == nil {
+		t.Fatalf("the second pod is %v", second)
+	}
+	if slices.ContainsFunc(second.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == "source" }) {
+		t.Error("the second pod copies again")
+	}
+}
