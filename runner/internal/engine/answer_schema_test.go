@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -78,7 +79,7 @@ func TestAnAnswerThatDoesNotFitIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newSignals()
-				s := newTestRun(fakeToolbox{formTool(`{"type":"object"}`)}, calls("form {}"), says("ok"), says("ok"))
+				s := newTestRun(enginetest.Toolbox{formTool(`{"type":"object"}`)}, calls("form {}"), says("ok"), says("ok"))
 				s.withApprovers(c)
 				s.Redact = redacting()
 				end := s.running(t.Context())
@@ -112,7 +113,7 @@ func TestWhatFormAnAnswerHasIsShown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newSignals()
-				s := newTestRun(fakeToolbox{formTool(tc.form)}, calls("form {}"), says("ok"))
+				s := newTestRun(enginetest.Toolbox{formTool(tc.form)}, calls("form {}"), says("ok"))
 				s.withApprovers(c)
 				s.Redact = redacting()
 				end := s.running(t.Context())

@@ -15,6 +15,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/shared/digest"
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -51,7 +52,7 @@ func deny(name, request, reason string) task.Decision {
 
 // governedRun is a testRun whose agent needs approval for Bash.
 func governedRun(c *fakeSignals, turns ...turn) *testRun {
-	s := newTestRun(fakeToolbox{echo("Bash", tool.Once), echo("Read", tool.ReadOnly), askTool(), ending("Finish")}, turns...)
+	s := newTestRun(enginetest.Toolbox{echo("Bash", tool.Once), echo("Read", tool.ReadOnly), askTool(), ending("Finish")}, turns...)
 	s.Actor.Policy = asksBefore
 	if c != nil {
 		s.withApprovers(c)
@@ -301,8 +302,8 @@ func TestACallOfAnAgentPassesEveryPolicyAboveIt(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newSignals()
 				s := governedRun(c, calls(`agent {"agent":"b"}`), says("ok"))
-				b := fakeAgent("b", fakeToolbox{echo("Bash", tool.Once)}, calls("Bash {}"), says("b"))
-				s.Actor.Tools, s.Actor.Policy, b.Policy = fakeToolbox{agentTool()}, tc.root, tc.child
+				b := fakeAgent("b", enginetest.Toolbox{echo("Bash", tool.Once)}, calls("Bash {}"), says("b"))
+				s.Actor.Tools, s.Actor.Policy, b.Policy = enginetest.Toolbox{agentTool()}, tc.root, tc.child
 				s.Actors, s.Task.Limits.Depth = fakeAgents{"b": b}.actors, 1
 				end := s.running(t.Context())
 				var asked []string
@@ -329,7 +330,7 @@ func TestAnApprovalForTheRun(t *testing.T) {
 		c := newSignals()
 		s := governedRun(c, calls(`Bash {"n":1}`, `Bash {"n":2}`, `Write {}`), calls(`agent {"agent":"b"}`), fails(errKilled))
 		policy := fakePolicy{"Bash": asksBefore["Bash"], "Write": {Answer: toolcall.Ask, Rule: "files"}}
-		tools := fakeToolbox{echo("Bash", tool.Once), echo("Write", tool.Once), agentTool()}
+		tools := enginetest.Toolbox{echo("Bash", tool.Once), echo("Write", tool.Once), agentTool()}
 		s.Actor.Tools, s.Actor.Policy = tools, policy
 		s.Actors = fakeAgents{"b": fakeAgent("b", tools, calls(`Bash {"n":3}`), says("b"))}.actors
 		s.Task.Limits.Depth = 1

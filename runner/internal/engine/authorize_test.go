@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -49,7 +50,7 @@ func TestAuthorizeHasThePolicyJudgeOtherArguments(t *testing.T) {
 				}
 				return tool.Result{Text: "followed"}, nil
 			})
-			s := newTestRun(fakeToolbox{follows}, calls(`Get {"url":"first"}`), says("ok"))
+			s := newTestRun(enginetest.Toolbox{follows}, calls(`Get {"url":"first"}`), says("ok"))
 			s.Actor.Policy = tc.policy
 			s.run(t)
 			if got := s.steps(t)[2].Text(); got != tc.want {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -55,7 +56,7 @@ func (discardSink) Emit(step.Scope, string, events.Payload) {}
 // of a tool that does nothing, a journal in memory.
 func BenchmarkStep(b *testing.B) {
 	const turns = 1000
-	tools := fakeToolbox{newTool("Read", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
+	tools := enginetest.Toolbox{newTool("Read", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
 		return tool.Result{Text: "ok"}, nil
 	})}
 	b.ReportAllocs()

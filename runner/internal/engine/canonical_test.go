@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/internal/shared/digest"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -18,16 +19,16 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
-// A caselessBox is a fakeToolbox in which one tool has a canonical form: its arguments in
+// A caselessBox is a enginetest.Toolbox in which one tool has a canonical form: its arguments in
 // lower case, if nothing else is said.
 type caselessBox struct {
-	fakeToolbox
+	enginetest.Toolbox
 	name string
 	made func(args json.RawMessage) (json.RawMessage, *tool.Error)
 }
 
 func (b caselessBox) Find(name string) (tool.Tool, bool) {
-	t, ok := b.fakeToolbox.Find(name)
+	t, ok := b.Toolbox.Find(name)
 	if !ok || name != b.name {
 		return t, ok
 	}
@@ -43,7 +44,7 @@ func (b caselessBox) Find(name string) (tool.Tool, bool) {
 // caseless is a governed testRun whose Bash has a canonical form.
 func caseless(c *fakeSignals, made func(json.RawMessage) (json.RawMessage, *tool.Error), turns ...turn) *testRun {
 	s := governedRun(c, turns...)
-	s.Actor.Tools = caselessBox{s.Actor.Tools.(fakeToolbox), "Bash", made}
+	s.Actor.Tools = caselessBox{s.Actor.Tools.(enginetest.Toolbox), "Bash", made}
 	return s
 }
 
@@ -66,8 +67,8 @@ func approved(t *testing.T, d task.Decision, made func(c *fakeSignals) *testRun)
 // Users see one form of the arguments, from the start of a call to its end.
 func TestTheEndOfACallShowsItsCanonicalArguments(t *testing.T) {
 	look := newTool("Look", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{Text: "seen"}, nil })
-	s := newTestRun(fakeToolbox{look}, calls(`Look {"n":"ABC"}`), says("ok"))
-	s.Actor.Tools = caselessBox{fakeToolbox{look}, "Look", nil}
+	s := newTestRun(enginetest.Toolbox{look}, calls(`Look {"n":"ABC"}`), says("ok"))
+	s.Actor.Tools = caselessBox{enginetest.Toolbox{look}, "Look", nil}
 	s.run(t)
 	if log := mustJSON(t, s.sink.all); !strings.Contains(log, `"summary":"{\"n\":\"abc\"}"`) {
 		t.Errorf("the end of the call shows other arguments: %s", log)
@@ -161,7 +162,7 @@ func TestACallThatAnOlderRunnerBeganIsJudgedAnew(t *testing.T) {
 func TestAResumedCallUsesTheRecordedForm(t *testing.T) {
 	first := caseless(newSignals(), nil, calls(`Bash {"n":"ABC"}`))
 	first.Actor.Policy = fakePolicy{}
-	s := first.again(fakeToolbox{echo("Bash", tool.Idempotent)}, says("ok"))
+	s := first.again(enginetest.Toolbox{echo("Bash", tool.Idempotent)}, says("ok"))
 	for _, r := range []journal.Record{
 		{Kind: journal.KindStep, Step: &step.Step{Seq: 1, Role: step.RoleUser, Parts: []step.Part{{Kind: step.PartText, Text: "go"}}}},
 		{Kind: journal.KindStep, Step: &step.Step{Seq: 2, Role: step.RoleAssistant, Finish: step.FinishCalls, Calls: []step.Call{{ID: "s2c1", Name: "Bash", Args: json.RawMessage(`{"n":"ABC"}`)}}}},
@@ -173,7 +174,7 @@ func TestAResumedCallUsesTheRecordedForm(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.Actor.Tools = caselessBox{s.Actor.Tools.(fakeToolbox), "Bash", func(json.RawMessage) (json.RawMessage, *tool.Error) {
+	s.Actor.Tools = caselessBox{s.Actor.Tools.(enginetest.Toolbox), "Bash", func(json.RawMessage) (json.RawMessage, *tool.Error) {
 		return json.RawMessage(`{"n":"elsewhere"}`), nil
 	}}
 	if out := s.run(t); out.Reason != task.ReasonFinished {
@@ -197,7 +198,7 @@ func TestWhatIsReleasedIsAllowedToAToolThatAsks(t *testing.T) {
 	release := approve("d", requested("s4c1", "Bash", `{"n":2}`), "")
 	release.Scope = task.ScopeRun
 	s := approved(t, release, func(c *fakeSignals) *testRun {
-		s := newTestRun(fakeToolbox{asks, echo("Bash", tool.Once)}, calls(`Look {"at":1}`), calls(`Bash {"n":2}`), calls(`Look {"at":2}`), says("ok"))
+		s := newTestRun(enginetest.Toolbox{asks, echo("Bash", tool.Once)}, calls(`Look {"at":1}`), calls(`Bash {"n":2}`), calls(`Look {"at":2}`), says("ok"))
 		s.Actor.Policy = fakePolicy{"Bash": {Answer: toolcall.Ask, Rule: "commands"}, "Read": {Answer: toolcall.Deny, Rule: "never"}}
 		s.withApprovers(c)
 		return s

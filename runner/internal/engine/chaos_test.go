@@ -14,6 +14,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/internal/shared/digest"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
@@ -105,7 +106,7 @@ func (c *chaos) turn(req *model.Request) turn {
 	return t
 }
 
-func (c *chaos) tools() fakeToolbox {
+func (c *chaos) tools() enginetest.Toolbox {
 	hang := func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 		<-ctx.Done()
 		return tool.Result{}, ctx.Err()
@@ -116,7 +117,7 @@ func (c *chaos) tools() fakeToolbox {
 		c.mu.Unlock()
 		return tool.Result{Text: "the key is " + canary}, nil
 	}
-	return fakeToolbox{
+	return enginetest.Toolbox{
 		newTool("Bash", tool.Once, do), newTool("Guard", tool.Once, do), newTool("Banned", tool.Once, do), agentTool(), askTool(), childTool(), ending("Finish"), ending("Reject"), echo("Forbidden", tool.Once),
 		newTool("Read", tool.ReadOnly, func(_ context.Context, call tool.Call) (tool.Result, error) {
 			return tool.Result{Text: string(call.Args) + strings.Repeat(" word", c.below(1500))}, nil

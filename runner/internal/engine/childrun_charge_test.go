@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -61,8 +62,8 @@ func TestAnAgentInThePodHasAChildRun(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newOperator()
 				s := raising(n, calls(`agent {"agent":"b"}`), says("ok"))
-				s.Actor.Tools = fakeToolbox{agentTool()}
-				b := fakeAgent("b", fakeToolbox{childTool()}, calls(review), says("b says so"))
+				s.Actor.Tools = enginetest.Toolbox{agentTool()}
+				b := fakeAgent("b", enginetest.Toolbox{childTool()}, calls(review), says("b says so"))
 				b.Agent.Limits = tc.limits
 				s.Actors, s.Task.Limits.Depth = fakeAgents{"b": b}.actors, 1
 				end := s.running(t.Context())
@@ -102,8 +103,8 @@ func TestACallForAChildRunIsCancelled(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newOperator()
 				s := raising(n, calls(`agent {"agent":"b"}`), says("ok"))
-				s.Actor.Tools = fakeToolbox{agentTool()}
-				b := fakeAgent("b", fakeToolbox{childTool(), hangTool()}, calls("Hang {}", review))
+				s.Actor.Tools = enginetest.Toolbox{agentTool()}
+				b := fakeAgent("b", enginetest.Toolbox{childTool(), hangTool()}, calls("Hang {}", review))
 				b.Agent.Limits.DurationSeconds = 60
 				s.Actors, s.Task.Limits.Depth, s.Task.Limits.DurationSeconds = fakeAgents{"b": b}.actors, 1, tc.limit
 				began := time.Now()

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -74,7 +75,7 @@ func TestTheEndOfAChildRunThatIsThereAlreadyIsReadAtOnce(t *testing.T) {
 		was := out.Progress.Pending
 		time.Sleep(30 * 24 * time.Hour)
 		n.say(finished("s2c1", "well"))
-		next := s.again(s.Actor.Tools.(fakeToolbox), says("ok"))
+		next := s.again(s.Actor.Tools.(enginetest.Toolbox), says("ok"))
 		next.withOperator(n)
 		next.Durable = true
 		began := time.Now()
@@ -106,7 +107,7 @@ func TestTheEndOfAChildRunIsNotLostWhileTheRunnerLeaves(t *testing.T) {
 			n.say(finished("s2c1", "well"))
 			out := end()
 			if out.Reason == task.ReasonWaiting {
-				next := s.again(s.Actor.Tools.(fakeToolbox), says("ok"))
+				next := s.again(s.Actor.Tools.(enginetest.Toolbox), says("ok"))
 				next.withOperator(n)
 				next.Durable = true
 				out = next.run(t)
@@ -137,7 +138,7 @@ func TestWhatEndsTheWaitForAChildRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := raising(newOperator(), calls(append(tc.beside, review)...))
-				w.Actor.Tools = append(w.Actor.Tools.(fakeToolbox), hangTool())
+				w.Actor.Tools = append(w.Actor.Tools.(enginetest.Toolbox), hangTool())
 				w.Durable, w.Task.Limits.DurationSeconds = true, 60
 				end := w.running(t.Context())
 				time.Sleep(time.Second)
@@ -237,7 +238,7 @@ func (a absence) raise(t *testing.T) (told string, records int) {
 }
 
 func (p *raised) attempt(number int) *testRun {
-	tools := fakeToolbox{childTool(), agentTool(), echo("Read", tool.ReadOnly)}
+	tools := enginetest.Toolbox{childTool(), agentTool(), echo("Read", tool.ReadOnly)}
 	s := newTestRun(tools)
 	s.withOperator(p.children)
 	s.journal, s.Journal = p.log, p.log

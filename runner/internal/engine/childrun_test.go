@@ -14,6 +14,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/shared/digest"
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -23,7 +24,7 @@ import (
 
 // raising is a testRun whose agent has child Runs work for it.
 func raising(n *fakeOperator, turns ...turn) *testRun {
-	s := newTestRun(fakeToolbox{childTool(), askTool(), echo("Bash", tool.Once), echo("Read", tool.ReadOnly)}, turns...)
+	s := newTestRun(enginetest.Toolbox{childTool(), askTool(), echo("Bash", tool.Once), echo("Read", tool.ReadOnly)}, turns...)
 	s.Task.Limits.Tokens, s.Task.Limits.CostMicroUSD = 100_000, 1_000_000
 	if n != nil {
 		s.withOperator(n)
@@ -292,7 +293,7 @@ func TestACallThatIsTakenUpAsksTheSame(t *testing.T) {
 		s.Durable, s.Actor.Stack = true, stamping()
 		out := s.run(t)
 		time.Sleep(time.Hour)
-		next := s.again(s.Actor.Tools.(fakeToolbox), says("ok"))
+		next := s.again(s.Actor.Tools.(enginetest.Toolbox), says("ok"))
 		next.withOperator(n)
 		next.Durable, next.Actor.Stack = true, stamping()
 		end := next.running(t.Context())

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/compaction"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/model"
@@ -89,7 +90,7 @@ func countRecords(log *journal.Memory) int {
 
 // library is a testRun whose agent reads so many pages of so many bytes.
 func library(pages, size int) (*testRun, *reader) {
-	s := newTestRun(fakeToolbox{newTool("Page", tool.ReadOnly, func(_ context.Context, c tool.Call) (tool.Result, error) {
+	s := newTestRun(enginetest.Toolbox{newTool("Page", tool.ReadOnly, func(_ context.Context, c tool.Call) (tool.Result, error) {
 		return tool.Result{Text: string(c.Args) + strings.Repeat(" word", size/5)}, nil
 	})})
 	r := &reader{pages: pages, log: s.journal}
@@ -115,7 +116,7 @@ func TestARequestIsAPrefixOfTheNextUnlessACompactionStandsBetween(t *testing.T) 
 	s, r := library(200, 1000)
 	people := newSignals()
 	s.withApprovers(people)
-	page := s.Actor.Tools.(fakeToolbox)[0]
+	page := s.Actor.Tools.(enginetest.Toolbox)[0]
 	read := page.Call
 	page.Call = func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		if strings.Contains(string(c.Args), "7") {
@@ -123,7 +124,7 @@ func TestARequestIsAPrefixOfTheNextUnlessACompactionStandsBetween(t *testing.T) 
 		}
 		return read(ctx, c)
 	}
-	s.Actor.Tools = fakeToolbox{page}
+	s.Actor.Tools = enginetest.Toolbox{page}
 	low := false
 	s.LowSpace = func() bool { low = !low; return low }
 	if out := s.run(t); out.Reason != task.ReasonFinished || out.Text != "all read" {

@@ -6,11 +6,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
 func TestParallelCallsRecordTheSameAsSerialOnes(t *testing.T) {
-	tools := fakeToolbox{echo("Read", tool.ReadOnly), newTool("Slow", tool.Once, func(_ context.Context, c tool.Call) (tool.Result, error) {
+	tools := enginetest.Toolbox{echo("Read", tool.ReadOnly), newTool("Slow", tool.Once, func(_ context.Context, c tool.Call) (tool.Result, error) {
 		time.Sleep(time.Duration(len(c.Args)) * time.Millisecond)
 		return tool.Result{Text: string(c.Args)}, nil
 	})}
@@ -50,7 +51,7 @@ func TestConcurrencyClasses(t *testing.T) {
 					return tool.Result{}, nil
 				})
 				slow.Concurrency = tc.class
-				s := newTestRun(fakeToolbox{slow}, calls(tc.calls...), says("ok"))
+				s := newTestRun(enginetest.Toolbox{slow}, calls(tc.calls...), says("ok"))
 				began := time.Now()
 				s.run(t)
 				if took := time.Since(began); took != tc.want {

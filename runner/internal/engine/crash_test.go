@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/model/retry"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/model"
@@ -35,7 +36,7 @@ func TestACrashLosesNothingThatIsKnown(t *testing.T) {
 	}
 	for name, breaks := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := newTestRun(fakeToolbox{echo("Bash", tool.Once)}, calls("Bash {}"), calls("Bash {}"))
+			s := newTestRun(enginetest.Toolbox{echo("Bash", tool.Once)}, calls("Bash {}"), calls("Bash {}"))
 			s.Task.Meter = step.Meter{Steps: 4, Usage: step.Usage{InputTokens: 1000}}
 			breaks(s)
 			out := s.run(t)
@@ -110,7 +111,7 @@ func TestAReportOfBeforeNeverStandsInForEffects(t *testing.T) {
 		<-d.begun
 		return tool.Result{}, nil
 	})
-	s := newTestRun(fakeToolbox{read, bash}, calls("Read {}", "Read {}", "Bash {}"), says("ok"))
+	s := newTestRun(enginetest.Toolbox{read, bash}, calls("Read {}", "Read {}", "Bash {}"), says("ok"))
 	s.Actor.Agent.ParallelTools = 2 // Bash begins when one Read is over and the other is still being reported
 	d = &slowDesk{fakeReporter: s.reporter, begun: make(chan struct{}), effectsReported: make(chan struct{}), heard: make(chan struct{})}
 	s.Report = d
@@ -123,7 +124,7 @@ func TestAReportOfBeforeNeverStandsInForEffects(t *testing.T) {
 // A context that has ended already does not hide that the journal failed.
 func TestAJournalThatFailsBehindTheLastMinuteEndsTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newTestRun(fakeToolbox{newTool("Wait", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+		s := newTestRun(enginetest.Toolbox{newTool("Wait", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 			<-ctx.Done()
 			return tool.Result{}, ctx.Err()
 		})}, calls("Wait {}"))
@@ -143,7 +144,7 @@ func TestAnEndThatIsRecordedOutlivesSigterm(t *testing.T) {
 		s.sigterm()
 		return tool.Result{Text: "done"}, nil
 	}
-	s = newTestRun(fakeToolbox{finish}, calls(`Finish {}`, `Finish {}`))
+	s = newTestRun(enginetest.Toolbox{finish}, calls(`Finish {}`, `Finish {}`))
 	if out := s.run(t); out.Reason != task.ReasonFinished || out.Text != "done" {
 		t.Errorf("ended %s: %s", out.Reason, out.Message)
 	}
@@ -180,7 +181,7 @@ func TestSigtermWhileEffectsAreReportedDoesNotEndOtherCalls(t *testing.T) {
 				return tool.Result{Text: "all of it"}, nil
 			}
 		})
-		s := newTestRun(fakeToolbox{read, echo("Bash", tool.Once)}, calls("Read {}", "Bash {}"))
+		s := newTestRun(enginetest.Toolbox{read, echo("Bash", tool.Once)}, calls("Read {}", "Bash {}"))
 		s.Report = interruptible{s.reporter, underWay, s.sigterm}
 		if out := s.run(t); out.Reason != task.ReasonInterrupted {
 			t.Errorf("ended %s: %s", out.Reason, out.Message)
@@ -210,7 +211,7 @@ func TestTheMeterRunsSinceTheRunnerBegan(t *testing.T) {
 
 func TestASummaryIsCutOnlyWithoutItsSecrets(t *testing.T) {
 	const canary = "sk-canary-0123456789"
-	s := newTestRun(fakeToolbox{newTool("Leak", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
+	s := newTestRun(enginetest.Toolbox{newTool("Leak", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
 		return tool.Result{Text: "x", Summary: strings.Repeat("x", task.MaxSummary-12) + canary}, nil
 	})}, calls("Leak {}"), says("ok"))
 	s.Redact = redact.New(redact.Secret{Name: "anthropic", Key: "api-key", Value: []byte(canary)})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/model"
@@ -20,14 +21,14 @@ import (
 
 // delegating is a testRun whose agent may call others, two deep.
 func delegating(c fakeAgents, turns ...turn) *testRun {
-	s := newTestRun(fakeToolbox{agentTool(), echo("Read", tool.ReadOnly), echo("Bash", tool.Once)}, turns...)
+	s := newTestRun(enginetest.Toolbox{agentTool(), echo("Read", tool.ReadOnly), echo("Bash", tool.Once)}, turns...)
 	s.Actors = c.actors
 	s.Task.Limits.Depth = 2
 	return s
 }
 
 func TestWhatAnAgentSaysIsTheResultOfItsCall(t *testing.T) {
-	reads := fakeToolbox{echo("Read", tool.ReadOnly), ending("Finish"), ending("Reject")}
+	reads := enginetest.Toolbox{echo("Read", tool.ReadOnly), ending("Finish"), ending("Reject")}
 	strict := fakeAgent("b", reads, calls(`Finish {"ok":true}`))
 	strict.Agent.OutputSchema = []byte(`{"type":"object"}`)
 	bounded := fakeAgent("b", reads, turn{text: "so far so good", calls: []model.Call{{Name: "Read", Args: "{}"}}, finish: step.FinishCalls}, calls("Read {}"))
@@ -90,7 +91,7 @@ func wholeTree(t *testing.T, s *testRun) {
 }
 
 func TestAChildSessionIsRecordedSeparately(t *testing.T) {
-	b := fakeAgent("reviewer", fakeToolbox{echo("Read", tool.ReadOnly)}, calls("Read {}"), says("fine"))
+	b := fakeAgent("reviewer", enginetest.Toolbox{echo("Read", tool.ReadOnly)}, calls("Read {}"), says("fine"))
 	s := delegating(fakeAgents{"reviewer": b}, calls(`agent {"agent":"reviewer","prompt":"look"}`), says("ok"))
 	out := s.run(t)
 	var sessions, names []string
@@ -132,7 +133,7 @@ func TestAChildSessionIsRecordedSeparately(t *testing.T) {
 
 func TestAgentsCallOnlySoDeep(t *testing.T) {
 	again := `agent {"agent":"b","prompt":"deeper"}`
-	b := fakeAgent("b", fakeToolbox{agentTool()}, calls(again), calls(again), says("too deep"), says("second"))
+	b := fakeAgent("b", enginetest.Toolbox{agentTool()}, calls(again), calls(again), says("too deep"), says("second"))
 	s := delegating(fakeAgents{"b": b}, calls(again), says("ok"))
 	s.run(t)
 	if got := scriptOf(b).asked[2].Steps[2].Text(); got != "Error: "+fmt.Sprintf(resultDeep, 2) {
@@ -143,7 +144,7 @@ func TestAgentsCallOnlySoDeep(t *testing.T) {
 
 func TestAnAgentMayLowerTheDepthBelowIt(t *testing.T) {
 	again := `agent {"agent":"b","prompt":"deeper"}`
-	b := fakeAgent("b", fakeToolbox{agentTool()}, calls(again), says("alone then"))
+	b := fakeAgent("b", enginetest.Toolbox{agentTool()}, calls(again), says("alone then"))
 	b.Agent.Limits = task.Limits{Steps: 5}
 	s := delegating(fakeAgents{"b": b}, calls(again), says("ok"))
 	s.run(t)
@@ -191,7 +192,7 @@ func TestALimitOfTheRunEndsEveryBranch(t *testing.T) {
 		for i := range 20 {
 			turns = append(turns, calls(fmt.Sprintf(`Read {"n":%d}`, i)))
 		}
-		return fakeAgent(name, fakeToolbox{echo("Read", tool.ReadOnly)}, turns...)
+		return fakeAgent(name, enginetest.Toolbox{echo("Read", tool.ReadOnly)}, turns...)
 	}
 	s := delegating(fakeAgents{"b": endless("b"), "c": endless("c")}, calls(`agent {"agent":"b"}`, `agent {"agent":"c"}`), says("never"))
 	s.Task.Limits.Steps = 9
@@ -223,7 +224,7 @@ func TestTheDurationEndsASessionBelow(t *testing.T) {
 			"the Run's, and a call is deaf":   {"Deaf {}", 0, 10, task.ReasonDurationLimit},
 			"its own, while its call is deaf": {"Deaf {}", 10, 60, task.ReasonFinished},
 		} {
-			b := fakeAgent("b", fakeToolbox{hang, deaf}, calls(tc.call), says("never"))
+			b := fakeAgent("b", enginetest.Toolbox{hang, deaf}, calls(tc.call), says("never"))
 			b.Agent.Limits.DurationSeconds = tc.own
 			s := delegating(fakeAgents{"b": b}, calls(`agent {"agent":"b"}`), says("ok"))
 			s.Task.Limits.DurationSeconds = tc.limit
@@ -242,10 +243,10 @@ func TestACallOfAnAgentMayHaveATimeout(t *testing.T) {
 			<-ctx.Done()
 			return tool.Result{}, ctx.Err()
 		})
-		s := delegating(fakeAgents{"b": fakeAgent("b", fakeToolbox{hang}, calls("Hang {}"), says("never"))}, calls(`agent {"agent":"b"}`), says("ok"))
+		s := delegating(fakeAgents{"b": fakeAgent("b", enginetest.Toolbox{hang}, calls("Hang {}"), says("never"))}, calls(`agent {"agent":"b"}`), says("ok"))
 		short := agentTool()
 		short.Timeout = time.Minute
-		s.Actor.Tools = fakeToolbox{short}
+		s.Actor.Tools = enginetest.Toolbox{short}
 		if out := s.run(t); out.Reason != task.ReasonFinished {
 			t.Errorf("ended %s: %s", out.Reason, out.Message)
 		}
@@ -266,11 +267,11 @@ func TestATreeKilledAnywhereEndsTheSame(t *testing.T) {
 			return tool.Result{Text: "did"}, nil
 		})
 		bash.Concurrency = tool.Sequential
-		worker := &Actor{Agent: task.Agent{Name: "w", ParallelTools: 1}, Model: Model{Model: bySession{3, `Bash {"n":1}`}, Name: "m"}, Tools: fakeToolbox{bash}}
-		lead := &Actor{Agent: task.Agent{Name: "l", ParallelTools: 1}, Model: Model{Model: bySession{1, `agent {"agent":"w"}`}, Name: "m"}, Tools: fakeToolbox{agentTool(), bash}}
+		worker := &Actor{Agent: task.Agent{Name: "w", ParallelTools: 1}, Model: Model{Model: bySession{3, `Bash {"n":1}`}, Name: "m"}, Tools: enginetest.Toolbox{bash}}
+		lead := &Actor{Agent: task.Agent{Name: "l", ParallelTools: 1}, Model: Model{Model: bySession{1, `agent {"agent":"w"}`}, Name: "m"}, Tools: enginetest.Toolbox{agentTool(), bash}}
 		s := delegating(fakeAgents{"w": worker, "l": lead})
 		s.Actor.Model.Model = bySession{2, `agent {"agent":"l"}`, `Bash {"n":2}`}
-		s.Actor.Tools = fakeToolbox{agentTool(), bash}
+		s.Actor.Tools = enginetest.Toolbox{agentTool(), bash}
 		return s
 	}
 	whole := build()

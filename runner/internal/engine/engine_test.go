@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/model"
@@ -24,7 +25,7 @@ import (
 func TestConversations(t *testing.T) {
 	crash := newTool("Crash", tool.Once, func(context.Context, tool.Call) (tool.Result, error) { panic("boom") })
 	silent := newTool("Silent", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil })
-	tools := fakeToolbox{echo("Read", tool.ReadOnly), echo("Bash", tool.Once), crash, silent, ending("Finish"), ending("Reject")}
+	tools := enginetest.Toolbox{echo("Read", tool.ReadOnly), echo("Bash", tool.Once), crash, silent, ending("Finish"), ending("Reject")}
 	cases := map[string]struct {
 		turns  []turn
 		schema string
@@ -194,7 +195,7 @@ func TestACallThatTakesTooLong(t *testing.T) {
 	for name, call := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newTestRun(fakeToolbox{newTool("Slow", tool.Once, call)}, calls("Slow {}"), says("ok"))
+				s := newTestRun(enginetest.Toolbox{newTool("Slow", tool.Once, call)}, calls("Slow {}"), says("ok"))
 				if out := s.run(t); out.Reason != task.ReasonFinished {
 					t.Errorf("ended %s: %s", out.Reason, out.Message)
 				}
@@ -216,7 +217,7 @@ func TestEffectsAreReportedBeforeTheyBegin(t *testing.T) {
 		return tool.Result{}, nil
 	})
 	bash.Concurrency = tool.Sequential
-	s = newTestRun(fakeToolbox{bash, echo("Read", tool.ReadOnly)}, calls("Read {}"), calls("Bash {}", "Bash {}"), calls("Bash {}"), says("ok"))
+	s = newTestRun(enginetest.Toolbox{bash, echo("Read", tool.ReadOnly)}, calls("Read {}"), calls("Bash {}", "Bash {}"), calls("Bash {}"), says("ok"))
 	out := s.run(t)
 	if seen != task.EffectsBegun {
 		t.Errorf("Bash ran while effects were %q", seen)
@@ -254,7 +255,7 @@ func TestAnAttemptAsksBeforeEachTurnUntilItIsAccepted(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly)}, calls("Read {}"), calls("Read {}"), says("ok"))
+			s := newTestRun(enginetest.Toolbox{echo("Read", tool.ReadOnly)}, calls("Read {}"), calls("Read {}"), says("ok"))
 			s.reporter.begins = tc.begins
 			out := s.run(t)
 			if out.Reason != tc.ends || len(s.model.asked) != tc.turns || len(s.reporter.begins) > 0 {
@@ -267,7 +268,7 @@ func TestAnAttemptAsksBeforeEachTurnUntilItIsAccepted(t *testing.T) {
 func TestAFencedAttemptRecordsNothingMore(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	fence := task.End(task.ReasonFenced, "Another attempt has taken over")
-	s := newTestRun(fakeToolbox{newTool("Bash", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+	s := newTestRun(enginetest.Toolbox{newTool("Bash", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 		cancel(fence)
 		<-ctx.Done()
 		return tool.Result{}, ctx.Err()
@@ -297,7 +298,7 @@ func TestTheMeterGoesOnFromEarlierAttempts(t *testing.T) {
 }
 
 func TestTheRequestOnlyGrowsAtItsEnd(t *testing.T) {
-	s := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly)}, calls("Read {}", "Read {}"), calls("Read {}"), calls(""), says("ok"))
+	s := newTestRun(enginetest.Toolbox{echo("Read", tool.ReadOnly)}, calls("Read {}", "Read {}"), calls("Read {}"), calls(""), says("ok"))
 	s.run(t)
 	for i, req := range s.model.asked[1:] {
 		before := s.model.asked[i]

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -22,7 +23,7 @@ func (f fakeAgents) actors(d Delegation) (*Actor, error) {
 }
 
 // fakeAgent is an agent with a script and tools of its own.
-func fakeAgent(name string, tools fakeToolbox, turns ...turn) *Actor {
+func fakeAgent(name string, tools enginetest.Toolbox, turns ...turn) *Actor {
 	return &Actor{
 		Agent: task.Agent{Name: name, Instructions: "be " + name, ParallelTools: 4},
 		Model: Model{Model: &fakeModel{turns: turns}, Name: "m-" + name},

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
-	"github.com/deckhand-dev/deckhand/runner/internal/tool/facts"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -119,47 +119,8 @@ func ending(name string) tool.Tool {
 	t := newTool(name, tool.ReadOnly, func(_ context.Context, c tool.Call) (tool.Result, error) {
 		return tool.Result{Text: "ended", Output: c.Args}, nil
 	})
-	t.Internal = facts.Facts{Ends: true}.Internal()
+	enginetest.Ends(&t.Spec)
 	return t
-}
-
-// A fakeToolbox of fakeTools. Arguments that are no JSON object are kept as a string and
-// fit no schema.
-type fakeToolbox []tool.Tool
-
-func (f fakeToolbox) Specs() []step.Tool {
-	specs := make([]step.Tool, len(f))
-	for i, t := range f {
-		specs[i] = step.Tool{Name: t.Name, Description: t.Description, Input: t.Input}
-	}
-	return specs
-}
-
-func (f fakeToolbox) Find(name string) (tool.Tool, bool) {
-	for _, t := range f {
-		if t.Name == name {
-			return t, true
-		}
-	}
-	return tool.Tool{}, false
-}
-
-func (fakeToolbox) Read(_, raw string) json.RawMessage {
-	if raw == "" {
-		return json.RawMessage("{}")
-	}
-	if json.Valid([]byte(raw)) {
-		return json.RawMessage(raw)
-	}
-	quoted, _ := json.Marshal(raw)
-	return quoted
-}
-
-func (fakeToolbox) Check(_ string, args json.RawMessage) *tool.Error {
-	if args[0] != '{' {
-		return &tool.Error{Message: "the arguments are not valid JSON"}
-	}
-	return nil
 }
 
 // A fakeReporter is a Reporter that keeps what it is told.
@@ -233,7 +194,7 @@ type testRun struct {
 	signals  *fakeSignals
 }
 
-func newTestRun(tools fakeToolbox, turns ...turn) *testRun {
+func newTestRun(tools enginetest.Toolbox, turns ...turn) *testRun {
 	s := &testRun{model: &fakeModel{turns: turns}, reporter: &fakeReporter{}, sink: &fakeSink{}, journal: &journal.Memory{}, signals: newSignals()}
 	s.Config = Config{
 		Task: task.Task{Version: 1, Attempt: 1, Prompt: "go", Run: task.Run{UID: "uid"}, Limits: task.Limits{Steps: 30}},
@@ -254,7 +215,7 @@ func (tr *testRun) run(t *testing.T) Outcome {
 }
 
 // again is a testRun on which the next attempt takes up the session.
-func (tr *testRun) again(tools fakeToolbox, turns ...turn) *testRun {
+func (tr *testRun) again(tools enginetest.Toolbox, turns ...turn) *testRun {
 	next := newTestRun(tools, turns...)
 	next.journal, next.Journal = tr.journal, tr.journal
 	next.Task, next.Actor.Agent = tr.Task, tr.Actor.Agent

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -46,7 +47,7 @@ func TestAReachedLimitIsRaisedAsOftenAsItIsReached(t *testing.T) {
 			t.Errorf("decided -want +got:\n%s", diff)
 		}
 		// The next attempt knows what was granted.
-		r := newRun(s.again(fakeToolbox{askTool()}).Config)
+		r := newRun(s.again(enginetest.Toolbox{askTool()}).Config)
 		defer r.endLifetime()
 		if err := r.load(); err != nil || r.meter.Limits().Steps != 4 {
 			t.Errorf("the limit is %d after a resume (%v), want 4", r.meter.Limits().Steps, err)
@@ -58,7 +59,7 @@ func TestALimitIsRaisedForWhicheverBranchReachedIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSignals()
 		s := runWithQuestions(c, calls(`agent {"agent":"b"}`, `agent {"agent":"c"}`), says("ok"))
-		s.Actor.Tools = fakeToolbox{agentTool()}
+		s.Actor.Tools = enginetest.Toolbox{agentTool()}
 		s.Actors = fakeAgents{"b": fakeAgent("b", nil, says("b")), "c": fakeAgent("c", nil, says("c"))}.actors
 		s.Task.Limits = task.Limits{Steps: 1, Ask: true, Depth: 1}
 		end := s.running(t.Context())

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -29,7 +30,7 @@ func TestOneCallOfATurnThatHangsHoldsUpNoOther(t *testing.T) {
 			return tool.Result{Text: "late"}, nil
 		})
 		deaf.Timeout = time.Minute
-		s := newTestRun(fakeToolbox{deaf, echo("Read", tool.ReadOnly)}, calls(`Read {"n":1}`, "Deaf {}", `Read {"n":2}`), says("ok"))
+		s := newTestRun(enginetest.Toolbox{deaf, echo("Read", tool.ReadOnly)}, calls(`Read {"n":1}`, "Deaf {}", `Read {"n":2}`), says("ok"))
 		began := time.Now()
 		if out := s.run(t); out.Reason != task.ReasonFinished || out.Text != "ok" {
 			t.Errorf("ended %s: %s", out.Reason, out.Message)
@@ -59,8 +60,8 @@ func TestOneAgentThatHangsHoldsUpNoOther(t *testing.T) {
 			return tool.Result{}, ctx.Err()
 		})
 		s := delegating(fakeAgents{
-			"b": fakeAgent("b", fakeToolbox{hang}, calls("Hang {}"), says("b is done")),
-			"c": fakeAgent("c", fakeToolbox{echo("Read", tool.ReadOnly)}, calls("Read {}"), says("c is done")),
+			"b": fakeAgent("b", enginetest.Toolbox{hang}, calls("Hang {}"), says("b is done")),
+			"c": fakeAgent("c", enginetest.Toolbox{echo("Read", tool.ReadOnly)}, calls("Read {}"), says("c is done")),
 		}, calls(`agent {"agent":"b"}`, `agent {"agent":"c"}`), says("ok"))
 		if out := s.run(t); out.Reason != task.ReasonFinished {
 			t.Errorf("ended %s: %s", out.Reason, out.Message)
@@ -138,7 +139,7 @@ func (m stutterer) Stream(_ context.Context, req *model.Request) iter.Seq2[model
 // What several tries cost is all paid, but only the last of them is in the
 // window: a session is not compacted because a stream was cut.
 func TestTriesThatBrokeOffDoNotFillTheWindow(t *testing.T) {
-	s := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly)})
+	s := newTestRun(enginetest.Toolbox{echo("Read", tool.ReadOnly)})
 	s.Actor.Model = Model{Model: stutterer{turns: 8, input: 9_000}, Name: "m", Window: 20_000, MaxOutput: 1000}
 	out := s.run(t)
 	if out.Reason != task.ReasonFinished || out.Text != "done" {
@@ -171,7 +172,7 @@ func (g glutton) Stream(ctx context.Context, req *model.Request) iter.Seq2[model
 // The calls of one turn can fill a window, each within its bound: the first of
 // their results are taken out of sight again, and the Run goes on.
 func TestOneTurnThatFillsTheWindowDoesNotEndTheRun(t *testing.T) {
-	s := newTestRun(fakeToolbox{newTool("Read", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
+	s := newTestRun(enginetest.Toolbox{newTool("Read", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
 		return tool.Result{Text: strings.Repeat("word", 16_000)}, nil
 	})})
 	s.Actor.Model = Model{Model: glutton{window: 128_000}, Name: "m", Window: 128_000, MaxOutput: 8_000}

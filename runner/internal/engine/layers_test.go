@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/callreport"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/model"
@@ -66,7 +67,7 @@ func TestAVeto(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := layered(t, newTestRun(fakeToolbox{echo("Bash", tool.Once)}, calls(`Bash {"n":1}`, `Bash {"n":2}`), says("ok")), tc.layer)
+			s := layered(t, newTestRun(enginetest.Toolbox{echo("Bash", tool.Once)}, calls(`Bash {"n":1}`, `Bash {"n":2}`), says("ok")), tc.layer)
 			out := s.run(t)
 			if out.Reason != tc.want || tc.want == task.ReasonDenied && out.Message != veto.Error() {
 				t.Errorf("ended %s: %s", out.Reason, out.Message)
@@ -85,7 +86,7 @@ func TestAVeto(t *testing.T) {
 
 func TestALayerMayChangeWhatIsAboutToHappen(t *testing.T) {
 	hooks := []step.Hook{{Name: "h", Did: step.HookChanged}}
-	s := layered(t, newTestRun(fakeToolbox{echo("Bash", tool.Once)}, calls(`Bash {"n":1}`), says("ok")), middleware.Layer{
+	s := layered(t, newTestRun(enginetest.Toolbox{echo("Bash", tool.Once)}, calls(`Bash {"n":1}`), says("ok")), middleware.Layer{
 		Start: func(ctx context.Context, o *middleware.SessionStart) error {
 			o.Prompt += "!"
 			callreport.AddHook(ctx, hooks[0])
@@ -134,7 +135,7 @@ func TestALayerMayChangeWhatIsAboutToHappen(t *testing.T) {
 }
 
 func TestChangedArgumentsMustFitTheTool(t *testing.T) {
-	s := layered(t, newTestRun(fakeToolbox{echo("Bash", tool.Once)}, calls(`Bash {}`), says("ok")), middleware.Layer{
+	s := layered(t, newTestRun(enginetest.Toolbox{echo("Bash", tool.Once)}, calls(`Bash {}`), says("ok")), middleware.Layer{
 		Tool: func(next middleware.ToolFunc) middleware.ToolFunc {
 			return func(ctx context.Context, c *tool.Call) (tool.Result, error) {
 				c.Args = json.RawMessage(`"rm"`)
@@ -150,7 +151,7 @@ func TestChangedArgumentsMustFitTheTool(t *testing.T) {
 
 // A layer that asks again pays again.
 func TestEveryCallThatALayerMakesCounts(t *testing.T) {
-	s := layered(t, newTestRun(fakeToolbox{echo("Bash", tool.Once)}, says("one"), says("two")), middleware.Layer{
+	s := layered(t, newTestRun(enginetest.Toolbox{echo("Bash", tool.Once)}, says("one"), says("two")), middleware.Layer{
 		Model: func(next middleware.ModelFunc) middleware.ModelFunc {
 			return func(ctx context.Context, turn *middleware.Turn) (model.Response, error) {
 				if _, err := next(ctx, turn); err != nil {
@@ -188,7 +189,7 @@ func TestALayerCannotSwallowAFailureOfTheJournal(t *testing.T) {
 		},
 	}
 	for at := 1; at < 5; at++ {
-		s := layered(t, newTestRun(fakeToolbox{echo("Bash", tool.Once)}, calls("Bash {}"), says("ok")), swallow)
+		s := layered(t, newTestRun(enginetest.Toolbox{echo("Bash", tool.Once)}, calls("Bash {}"), says("ok")), swallow)
 		left := at
 		s.Journal = crashingLog{Memory: s.journal, left: &left}
 		if out := s.run(t); out.Reason != task.ReasonRunnerFailed || !strings.Contains(out.Message, errKilled.Error()) {
@@ -239,7 +240,7 @@ func TestALayerThatDoesNotStopIsLeftBehind(t *testing.T) {
 
 func TestLargeResultsAreOffloadedOnce(t *testing.T) {
 	var evicted []string
-	s := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly)}, calls(`Read {"n":1}`), calls(`Read {"n":2}`), says("ok"))
+	s := newTestRun(enginetest.Toolbox{echo("Read", tool.ReadOnly)}, calls(`Read {"n":1}`), calls(`Read {"n":2}`), says("ok"))
 	s.Offload = func(_ context.Context, c step.Call, text string) string {
 		evicted = append(evicted, c.ID+" "+text)
 		return "elsewhere " + c.ID
@@ -264,7 +265,7 @@ func TestAToolMayTakeAsLongAsItLikes(t *testing.T) {
 			}
 		})
 		slow.Timeout = tool.Unbounded
-		s := newTestRun(fakeToolbox{slow}, calls("Slow {}"), says("ok"))
+		s := newTestRun(enginetest.Toolbox{slow}, calls("Slow {}"), says("ok"))
 		s.run(t)
 		if got := s.steps(t)[2].Text(); got != "at last" {
 			t.Errorf("the result is %q", got)
@@ -296,7 +297,7 @@ func TestTheEffectOfACallIsThatOfItsFinalArguments(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			send := echo("Send", tool.Once)
 			send.Classify = byVerb
-			s := newTestRun(fakeToolbox{send}, calls(`Send {"method":"`+tc.method+`"}`), says("ok"))
+			s := newTestRun(enginetest.Toolbox{send}, calls(`Send {"method":"`+tc.method+`"}`), says("ok"))
 			stack, err := middleware.Build(change)
 			if err != nil {
 				t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
@@ -38,7 +39,7 @@ func TestLimitsOfCalls(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly)},
+			s := newTestRun(enginetest.Toolbox{echo("Read", tool.ReadOnly)},
 				calls(`Read {"n":1}`, `Read {"n":2}`), calls(`Read {"n":3}`, `Read {"n":4}`), says("never"))
 			s.Task.Limits = tc.limits
 			out := s.run(t)
@@ -54,7 +55,7 @@ func TestLimitsOfCalls(t *testing.T) {
 
 // Of the calls that count, those that failed are counted; one beyond the limit is not a call.
 func TestFailedToolCallsAreCounted(t *testing.T) {
-	s := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly)}, calls("Read {}", "Nothing {}", "Read {}", "Read {}"), says("never"))
+	s := newTestRun(enginetest.Toolbox{echo("Read", tool.ReadOnly)}, calls("Read {}", "Nothing {}", "Read {}", "Read {}"), says("never"))
 	s.Task.Limits.ToolCalls = 2
 	out := s.run(t)
 	if want := (task.Counts{Steps: 1, ModelCalls: 1, ToolCalls: 3, ToolErrors: 1, Errors: 2}); out.Progress.Counts != want {
@@ -63,7 +64,7 @@ func TestFailedToolCallsAreCounted(t *testing.T) {
 }
 
 func TestTheLastCallMayEndTheWork(t *testing.T) {
-	s := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly), ending("Finish")}, calls("Read {}", "Finish {}"))
+	s := newTestRun(enginetest.Toolbox{echo("Read", tool.ReadOnly), ending("Finish")}, calls("Read {}", "Finish {}"))
 	s.Task.Limits.ToolCalls = 1
 	if out := s.run(t); out.Reason != task.ReasonFinished {
 		t.Errorf("ended %s: %s", out.Reason, out.Message)
@@ -72,7 +73,7 @@ func TestTheLastCallMayEndTheWork(t *testing.T) {
 
 func TestALimitOfCallsIsOneForAllSessions(t *testing.T) {
 	many := func(name string) *Actor {
-		return fakeAgent(name, fakeToolbox{echo("Read", tool.ReadOnly)}, calls("Read {}", "Read {}", "Read {}", "Read {}"), says(name))
+		return fakeAgent(name, enginetest.Toolbox{echo("Read", tool.ReadOnly)}, calls("Read {}", "Read {}", "Read {}", "Read {}"), says(name))
 	}
 	s := delegating(fakeAgents{"b": many("b"), "c": many("c")}, calls(`agent {"agent":"b"}`, `agent {"agent":"c"}`), says("never"))
 	s.Task.Limits.ToolCalls = 6
@@ -87,7 +88,7 @@ func TestALimitOfCallsIsOneForAllSessions(t *testing.T) {
 // from the journal for each.
 func TestTheMeterIsATree(t *testing.T) {
 	deepest := fakeAgent("c", nil, says("c"))
-	middle := fakeAgent("b", fakeToolbox{agentTool()}, calls(`agent {"agent":"c"}`), says("b"))
+	middle := fakeAgent("b", enginetest.Toolbox{agentTool()}, calls(`agent {"agent":"c"}`), says("b"))
 	s := delegating(fakeAgents{"b": middle, "c": deepest}, calls(`agent {"agent":"b"}`), says("ok"))
 	s.Task.Meter.Steps = 5
 	s.run(t)
@@ -117,7 +118,7 @@ func same(n int) []turn {
 }
 
 func TestAStuckAgentIsNudgedOnceAndThenEnded(t *testing.T) {
-	s := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly)}, same(20)...)
+	s := newTestRun(enginetest.Toolbox{echo("Read", tool.ReadOnly)}, same(20)...)
 	out := s.run(t)
 	if out.Reason != task.ReasonStuck || !strings.Contains(out.Message, "SameResult") {
 		t.Errorf("ended %s: %s", out.Reason, out.Message)
@@ -138,7 +139,7 @@ func TestPollingABackgroundJobIsNoLoop(t *testing.T) {
 	job := newTool("Output", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
 		return tool.Result{Text: "(no new output)\nstill running", Pending: true}, nil
 	})
-	s := newTestRun(fakeToolbox{job}, append(slices.Repeat([]turn{calls("Output {}")}, 12), says("I wait no longer"))...)
+	s := newTestRun(enginetest.Toolbox{job}, append(slices.Repeat([]turn{calls("Output {}")}, 12), says("I wait no longer"))...)
 	if out := s.run(t); out.Reason != task.ReasonFinished || len(s.sink.of(step.EventNudged)) != 0 {
 		t.Errorf("ended %s after %d reminders: %s", out.Reason, len(s.sink.of(step.EventNudged)), out.Message)
 	}
@@ -148,7 +149,7 @@ func TestPollingForEverEndsByALimit(t *testing.T) {
 	job := newTool("Output", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
 		return tool.Result{Text: "still running", Pending: true}, nil
 	})
-	s := newTestRun(fakeToolbox{job}, slices.Repeat([]turn{calls("Output {}")}, 40)...)
+	s := newTestRun(enginetest.Toolbox{job}, slices.Repeat([]turn{calls("Output {}")}, 40)...)
 	s.Task.Limits.Steps = 30
 	if out := s.run(t); out.Reason != task.ReasonStepLimit {
 		t.Errorf("ended %s: %s", out.Reason, out.Message)
@@ -157,23 +158,23 @@ func TestPollingForEverEndsByALimit(t *testing.T) {
 
 func TestAnAgentThatGoesRoundInCircles(t *testing.T) {
 	t.Run("may find its way", func(t *testing.T) {
-		s := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly)}, append(same(4), says("I see"))...)
+		s := newTestRun(enginetest.Toolbox{echo("Read", tool.ReadOnly)}, append(same(4), says("I see"))...)
 		if out := s.run(t); out.Reason != task.ReasonFinished || len(s.sink.of(step.EventNudged)) != 1 {
 			t.Errorf("ended %s: %s", out.Reason, out.Message)
 		}
 	})
 	t.Run("knows that it was told when it is resumed", func(t *testing.T) {
-		first := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly)}, same(5)...)
+		first := newTestRun(enginetest.Toolbox{echo("Read", tool.ReadOnly)}, same(5)...)
 		left := 4*4 + 5 // the nudge is recorded
 		first.Journal = crashingLog{Memory: first.journal, left: &left}
 		first.run(t)
-		second := first.again(fakeToolbox{echo("Read", tool.ReadOnly)}, same(20)...)
+		second := first.again(enginetest.Toolbox{echo("Read", tool.ReadOnly)}, same(20)...)
 		if out := second.run(t); out.Reason != task.ReasonStuck || len(second.model.asked) > 4 {
 			t.Errorf("ended %s after %d questions: %s", out.Reason, len(second.model.asked), out.Message)
 		}
 	})
 	t.Run("below is told to its caller", func(t *testing.T) {
-		s := delegating(fakeAgents{"b": fakeAgent("b", fakeToolbox{echo("Read", tool.ReadOnly)}, same(20)...)}, calls(`agent {"agent":"b"}`), says("ok"))
+		s := delegating(fakeAgents{"b": fakeAgent("b", enginetest.Toolbox{echo("Read", tool.ReadOnly)}, same(20)...)}, calls(`agent {"agent":"b"}`), says("ok"))
 		if out := s.run(t); out.Reason != task.ReasonFinished || !strings.Contains(s.steps(t)[2].Text(), "Stuck") {
 			t.Errorf("ended %s: %s", out.Reason, s.transcript(t))
 		}
@@ -192,7 +193,7 @@ func TestDurationEndsWhatRuns(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newTestRun(fakeToolbox{newTool("Wait", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+				s := newTestRun(enginetest.Toolbox{newTool("Wait", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 					return tool.Result{}, wait(ctx)
 				})}, tc.turns...)
 				s.Task.Limits.DurationSeconds = 60
@@ -215,7 +216,7 @@ func TestDurationEndsWhatRuns(t *testing.T) {
 }
 
 func TestLimitsThatAreNearAreReportedOnce(t *testing.T) {
-	s := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly)}, calls("Read {}"), calls("Read {}"), calls("Read {}"), calls("Read {}"), says("ok"))
+	s := newTestRun(enginetest.Toolbox{echo("Read", tool.ReadOnly)}, calls("Read {}"), calls("Read {}"), calls("Read {}"), calls("Read {}"), says("ok"))
 	s.Task.Limits = task.Limits{Steps: 5, Tokens: 1000}
 	s.run(t)
 	var told []events.Payload

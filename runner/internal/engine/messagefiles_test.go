@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -53,7 +54,7 @@ func TestAMessageShowsTheAgentFiles(t *testing.T) {
 	c := newSignals()
 	s := runWithQuestions(c, calls("Read {}"), says("ok"))
 	s.withFiles()
-	s.Actor.Tools = fakeToolbox{newTool("Read", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
+	s.Actor.Tools = enginetest.Toolbox{newTool("Read", tool.ReadOnly, func(context.Context, tool.Call) (tool.Result, error) {
 		c.say(shown("m", "look"))
 		return tool.Result{Text: "read"}, nil
 	})}
@@ -86,7 +87,7 @@ func TestAMessageThatAnswersAQuestionShowsItsFiles(t *testing.T) {
 			s := runWithQuestions(newSignals())
 			left := at
 			play(t, s, crashingLog{Memory: s.journal, left: &left})
-			next := s.again(fakeToolbox{askTool()})
+			next := s.again(enginetest.Toolbox{askTool()})
 			if out := play(t, next, s.journal); out.Reason != task.ReasonFinished {
 				t.Fatalf("behind record %d: ended %s: %s", at, out.Reason, out.Message)
 			}

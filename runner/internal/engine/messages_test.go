@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -27,7 +28,7 @@ func TestAPersonSpeaksToARunningAgent(t *testing.T) {
 		c.say(message("m2", "and better"))
 		return tool.Result{Text: "read"}, nil
 	})
-	s.Actor.Tools = fakeToolbox{read}
+	s.Actor.Tools = enginetest.Toolbox{read}
 	out := s.run(t)
 	if got, want := s.transcript(t), "user: go\nassistant:  Read{}\ntool: read\nuser: faster\nuser: and better\nassistant: ok"; got != want {
 		t.Errorf("the session is\n%s\nwant\n%s", got, want)
@@ -58,7 +59,7 @@ func TestWhatAPersonSaysIsHeardOnce(t *testing.T) {
 			s := runWithQuestions(newSignals())
 			left := at
 			play(t, s, crashingLog{Memory: s.journal, left: &left})
-			next := s.again(fakeToolbox{askTool()})
+			next := s.again(enginetest.Toolbox{askTool()})
 			if out := play(t, next, s.journal); out.Reason != task.ReasonFinished {
 				t.Fatalf("behind record %d: ended %s: %s", at, out.Reason, out.Message)
 			}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/model/source"
 	"github.com/deckhand-dev/deckhand/runner/internal/place"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/facts"
@@ -17,8 +18,8 @@ import (
 )
 
 // toolsetBox returns 148 tools of a Toolset and 2 others.
-func toolsetBox() fakeToolbox {
-	var box fakeToolbox
+func toolsetBox() enginetest.Toolbox {
+	var box enginetest.Toolbox
 	for i := range 150 {
 		t := echo(fmt.Sprintf("odd__tool_%03d", i), tool.Once)
 		if i < 148 {
@@ -217,7 +218,7 @@ func TestARepairIsAnEventAndCounts(t *testing.T) {
 func TestChangedSchemasAreEventsAndCount(t *testing.T) {
 	look := echo("odd__look", tool.ReadOnly)
 	look.Internal = facts.Facts{SchemaChanges: []string{"items of an array are added", "required: null is removed"}}.Internal()
-	s := newTestRun(fakeToolbox{look, echo("Other", tool.ReadOnly)}, says("ok"))
+	s := newTestRun(enginetest.Toolbox{look, echo("Other", tool.ReadOnly)}, says("ok"))
 	out := s.run(t)
 	if c := out.Progress.Counts; c.Repairs != 1 || c.ModelCalls != 1 {
 		t.Errorf("counts %+v", c)
@@ -226,7 +227,7 @@ func TestChangedSchemasAreEventsAndCount(t *testing.T) {
 	if log := mustJSON(t, s.sink.all); strings.Count(log, want) != 1 {
 		t.Errorf("the log does not have %q: %s", want, log)
 	}
-	again := s.again(fakeToolbox{look}, says("ok"))
+	again := s.again(enginetest.Toolbox{look}, says("ok"))
 	if c := again.run(t).Progress.Counts; c.Repairs != 1 {
 		t.Errorf("after a resume: %+v", c)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/model/router"
 	"github.com/deckhand-dev/deckhand/runner/internal/model/source"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
@@ -168,7 +169,7 @@ func TestAnOutageIsWaitedOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				turns := append([]turn{calls(`Bash {"n":1}`), calls(`Bash {"n":2}`)}, tc.outage...)
-				s := newTestRun(fakeToolbox{echo("Bash", tool.Once)}, append(turns, calls(`Bash {"n":3}`), says("ok"))...)
+				s := newTestRun(enginetest.Toolbox{echo("Bash", tool.Once)}, append(turns, calls(`Bash {"n":3}`), says("ok"))...)
 				s.Task.Limits.DurationSeconds, s.Task.Limits.ModelCalls = 20, 5
 				began := time.Now()
 				out := s.run(t)
@@ -375,7 +376,7 @@ func TestOneSessionWaitsForItsModelWhileAnotherWorks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := newTool("Slow", tool.ReadOnly, sleeps(45*time.Second))
 		s := delegating(fakeAgents{
-			"b": fakeAgent("b", fakeToolbox{slow}, calls("Slow {}"), says("b is done")),
+			"b": fakeAgent("b", enginetest.Toolbox{slow}, calls("Slow {}"), says("b is done")),
 			"c": fakeAgent("c", nil, away, away, says("c is done")),
 		}, calls(`agent {"agent":"b"}`, `agent {"agent":"c"}`), says("ok"))
 		s.Actor.Agent.ParallelTools = 2
@@ -437,7 +438,7 @@ func TestAnOutageGoesOnAfterAnAnswerThatIsCut(t *testing.T) {
 				yield(model.Delta{Text: "ok", Finish: step.FinishStop}, nil)
 			},
 		}
-		s := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly)})
+		s := newTestRun(enginetest.Toolbox{echo("Read", tool.ReadOnly)})
 		s.Actor.Model.Model = inRounds{rounds, new(int)}
 		s.Task.Limits.ModelCalls = 2
 		out := s.run(t)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -30,7 +31,7 @@ func pausing(turns ...turn) (*testRun, *fakeSignals) {
 			}
 		})
 	}
-	s := newTestRun(fakeToolbox{slow("Slow"), slow("Other"), slow("Bash"), askTool(), agentTool()}, turns...)
+	s := newTestRun(enginetest.Toolbox{slow("Slow"), slow("Other"), slow("Bash"), askTool(), agentTool()}, turns...)
 	s.CanAsk, s.Actor.Policy = true, asksBefore
 	s.Actor.Agent.ParallelTools = 1
 	s.Task.Limits.Depth = 1
@@ -87,7 +88,7 @@ func pausedAt(t *testing.T, at time.Duration, turns ...turn) (out Outcome, took 
 	t.Helper()
 	s, l := pausing(turns...)
 	s.Durable = true
-	s.Actors = fakeAgents{"b": fakeAgent("b", s.Actor.Tools.(fakeToolbox), calls("Bash {}", "Slow {}"))}.actors
+	s.Actors = fakeAgents{"b": fakeAgent("b", s.Actor.Tools.(enginetest.Toolbox), calls("Bash {}", "Slow {}"))}.actors
 	began := time.Now()
 	if at == 0 {
 		l.pause(true)
@@ -118,7 +119,7 @@ func TestAPauseHoldsARunInPlace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, l := pausing(tc.turns...)
-				s.Actors = fakeAgents{"b": fakeAgent("b", s.Actor.Tools.(fakeToolbox), calls("Slow {}"), says("b"))}.actors
+				s.Actors = fakeAgents{"b": fakeAgent("b", s.Actor.Tools.(enginetest.Toolbox), calls("Slow {}"), says("b"))}.actors
 				s.Task.Limits.DurationSeconds = 60
 				if name == "before it begins" {
 					l.pause(true)
@@ -208,7 +209,7 @@ func TestAPauseDoesNotHoldWhatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, l := pausing()
 		s.left(t, tool.ReadOnly)
-		s.Actors = fakeAgents{"child": fakeAgent("child", s.Actor.Tools.(fakeToolbox))}.actors
+		s.Actors = fakeAgents{"child": fakeAgent("child", s.Actor.Tools.(enginetest.Toolbox))}.actors
 		s.Task.Meter.DurationSeconds, s.Task.Limits.DurationSeconds = 60, 60
 		l.pause(true)
 		if out := s.run(t); out.Reason != task.ReasonDurationLimit {
@@ -227,11 +228,11 @@ func TestADurationThatIsUsedUpWhileABranchIsHeld(t *testing.T) {
 			<-ctx.Done()
 			return tool.Result{}, ctx.Err()
 		})
-		s.Actor.Tools = append(s.Actor.Tools.(fakeToolbox), hang)
+		s.Actor.Tools = append(s.Actor.Tools.(enginetest.Toolbox), hang)
 		s.Actor.Agent.ParallelTools, s.Task.Limits.DurationSeconds = 2, 60
 		slow := calls("Slow {}")
 		slow.during = func(context.Context) error { time.Sleep(5 * time.Second); return nil }
-		s.Actors = fakeAgents{"b": fakeAgent("b", s.Actor.Tools.(fakeToolbox), slow)}.actors
+		s.Actors = fakeAgents{"b": fakeAgent("b", s.Actor.Tools.(enginetest.Toolbox), slow)}.actors
 		end := s.running(t.Context())
 		time.Sleep(time.Second)
 		l.pause(true)
@@ -254,7 +255,7 @@ func TestADurationThatIsUsedUpWhileABranchIsHeld(t *testing.T) {
 // once, though attempts come and go before its model has a turn.
 func TestASessionGetsANoteOfLostProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tools := fakeToolbox{agentTool(), echo("Bash", tool.Once)}
+		tools := enginetest.Toolbox{agentTool(), echo("Bash", tool.Once)}
 		b := fakeAgent("b", tools, calls("Bash {}"), says("b"))
 		c := newSignals()
 		begin := func(s *testRun) *testRun {
@@ -298,7 +299,7 @@ func TestARetryIsNotedThoughItWaitsFirst(t *testing.T) {
 		s.Durable = true
 		s.run(t)
 		for n, retry := range []string{"ToolUnavailable", ""} {
-			s = s.again(s.Actor.Tools.(fakeToolbox), says("ok"))
+			s = s.again(s.Actor.Tools.(enginetest.Toolbox), says("ok"))
 			s.withApprovers(c)
 			s.Actor.Policy, s.Durable = asksBefore, true
 			s.Task.Attempt, s.Task.Retry = n+2, retry
@@ -325,11 +326,11 @@ func TestAnInterruptedCallIsReportedWithItsOutput(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			first := newTestRun(fakeToolbox{echo("Bash", tool.Once)}, calls("Bash {}"))
+			first := newTestRun(enginetest.Toolbox{echo("Bash", tool.Once)}, calls("Bash {}"))
 			left := 4 // the intent, not the result
 			first.Journal = crashingLog{Memory: first.journal, left: &left}
 			first.run(t)
-			next := first.again(fakeToolbox{echo("Bash", tool.Once)}, says("ok"))
+			next := first.again(enginetest.Toolbox{echo("Bash", tool.Once)}, says("ok"))
 			next.Redact = redacting()
 			next.Captured = func(call string) string {
 				if call != "s2c1" {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -25,7 +26,7 @@ func answers(name, request, value string) task.Decision {
 
 // runWithQuestions is a testRun whose agent asks people, in a bubble of time.
 func runWithQuestions(c *fakeSignals, turns ...turn) *testRun {
-	s := newTestRun(fakeToolbox{askTool(), echo("Read", tool.ReadOnly)}, turns...)
+	s := newTestRun(enginetest.Toolbox{askTool(), echo("Read", tool.ReadOnly)}, turns...)
 	s.withApprovers(c)
 	return s
 }
@@ -118,7 +119,7 @@ func TestAQuestionThatNobodyAnswersExpires(t *testing.T) {
 }
 
 func TestWhereNobodyIsThereToAskNobodyIsWaitedFor(t *testing.T) {
-	s := newTestRun(fakeToolbox{askTool()}, calls(`Ask {"q":"a"}`), says("ok"))
+	s := newTestRun(enginetest.Toolbox{askTool()}, calls(`Ask {"q":"a"}`), says("ok"))
 	if out := s.run(t); out.Reason != task.ReasonFinished {
 		t.Errorf("ended %s: %s", out.Reason, out.Message)
 	}
@@ -147,10 +148,10 @@ func TestTheClockStandsStillWhileEverybodyWaitsForPeople(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newSignals()
 				s := runWithQuestions(c, calls(tc.calls...), says("ok"))
-				s.Actor.Tools = fakeToolbox{askTool(), slow, agentTool()}
+				s.Actor.Tools = enginetest.Toolbox{askTool(), slow, agentTool()}
 				s.Actors = fakeAgents{
-					"b": fakeAgent("b", fakeToolbox{askTool()}, calls(`Ask {"q":"a"}`), says("b")),
-					"c": fakeAgent("c", fakeToolbox{slow}, calls("Slow {}"), says("c")),
+					"b": fakeAgent("b", enginetest.Toolbox{askTool()}, calls(`Ask {"q":"a"}`), says("b")),
+					"c": fakeAgent("c", enginetest.Toolbox{slow}, calls("Slow {}"), says("c")),
 				}.actors
 				s.Task.Limits.Depth, s.Task.Limits.DurationSeconds = 1, 60
 				end := s.running(t.Context())
@@ -175,7 +176,7 @@ func TestTheStateSaysWhatEverybodyWaitsFor(t *testing.T) {
 		})
 		c := newSignals()
 		s := runWithQuestions(c, calls(`Ask {"q":"a"}`, "Slow {}"), says("ok"))
-		s.Actor.Tools = fakeToolbox{askTool(), slow}
+		s.Actor.Tools = enginetest.Toolbox{askTool(), slow}
 		end := s.running(t.Context())
 		time.Sleep(time.Second)
 		if p := s.reporter.last(); p.State != "" || len(p.Pending) != 1 {
@@ -202,7 +203,7 @@ func TestAnInterruptionLeavesAQuestionToTheNextAttempt(t *testing.T) {
 			t.Fatalf("ended %s: %s", out.Reason, out.Message)
 		}
 		c.say(answers("r", "s2c1", "x"))
-		next := s.again(fakeToolbox{askTool()}, says("ok"))
+		next := s.again(enginetest.Toolbox{askTool()}, says("ok"))
 		next.withApprovers(c)
 		next.run(t)
 		if got := next.transcript(t); !strings.Contains(got, "tool: ann says x\nassistant: ok") {
@@ -228,8 +229,8 @@ func TestTheEndOfTheGraceLeavesAQuestionToTheNextAttempt(t *testing.T) {
 func TestAStopGivesAQuestionAResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := runWithQuestions(newSignals(), calls(`agent {"agent":"b"}`))
-		s.Actor.Tools = fakeToolbox{agentTool()}
-		s.Actors = fakeAgents{"b": fakeAgent("b", fakeToolbox{askTool()}, calls(`Ask {"q":"a"}`), says("b"))}.actors
+		s.Actor.Tools = enginetest.Toolbox{agentTool()}
+		s.Actors = fakeAgents{"b": fakeAgent("b", enginetest.Toolbox{askTool()}, calls(`Ask {"q":"a"}`), says("b"))}.actors
 		s.Task.Limits.Depth = 1
 		end := s.running(t.Context())
 		synctest.Wait()
@@ -248,7 +249,7 @@ func TestAUsedUpDurationOfAnotherBranchEndsAQuestion(t *testing.T) {
 			return tool.Result{}, ctx.Err()
 		})
 		s := runWithQuestions(newSignals(), calls(`Ask {"q":"a"}`, "Hang {}"))
-		s.Actor.Tools = fakeToolbox{askTool(), hang}
+		s.Actor.Tools = enginetest.Toolbox{askTool(), hang}
 		s.Task.Limits.DurationSeconds = 60
 		if out := s.run(t); out.Reason != task.ReasonDurationLimit {
 			t.Errorf("ended %s: %s", out.Reason, out.Message)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/internal/shared/digest"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -60,7 +61,7 @@ func TestRequestsAreShownInTheOrderOfTheirCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := governedRun(newSignals(), calls(`Bash {}`, `Ask {"q":"a"}`, `Bash {"n":1}`, `Ask {"q":"b"}`), says("ok"))
 		s.Actor.Agent.ParallelTools = 4
-		s.Actor.Tools = fakeToolbox{echo("Bash", tool.ReadOnly), askTool()}
+		s.Actor.Tools = enginetest.Toolbox{echo("Bash", tool.ReadOnly), askTool()}
 		end := s.running(t.Context())
 		synctest.Wait()
 		var got []string

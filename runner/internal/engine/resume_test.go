@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
@@ -46,7 +47,7 @@ func (c crashingLog) Append(r journal.Record) error {
 // effects counts what really happened in the world, by tool and arguments.
 type effects map[string]int
 
-func (e effects) tools() fakeToolbox {
+func (e effects) tools() enginetest.Toolbox {
 	doing := func(name string, effect tool.Effect) tool.Tool {
 		t := newTool(name, effect, func(_ context.Context, c tool.Call) (tool.Result, error) {
 			e[name+string(c.Args)]++
@@ -55,7 +56,7 @@ func (e effects) tools() fakeToolbox {
 		t.Concurrency = tool.Sequential
 		return t
 	}
-	return fakeToolbox{doing("Read", tool.ReadOnly), doing("Write", tool.Idempotent), doing("Bash", tool.Once), ending("Finish")}
+	return enginetest.Toolbox{doing("Read", tool.ReadOnly), doing("Write", tool.Idempotent), doing("Bash", tool.Once), ending("Finish")}
 }
 
 // conversation is what the model says, whatever it is asked, by how far the
@@ -131,9 +132,11 @@ func (r refusing) Commit(ctx context.Context, now func() task.Progress) error {
 }
 
 func TestTakingUp(t *testing.T) {
-	opened := func(turns ...turn) *testRun { return newTestRun(fakeToolbox{echo("Read", tool.ReadOnly)}, turns...) }
+	opened := func(turns ...turn) *testRun {
+		return newTestRun(enginetest.Toolbox{echo("Read", tool.ReadOnly)}, turns...)
+	}
 	retried := func(s *testRun, turns ...turn) *testRun {
-		next := s.again(fakeToolbox{echo("Read", tool.ReadOnly)}, turns...)
+		next := s.again(enginetest.Toolbox{echo("Read", tool.ReadOnly)}, turns...)
 		next.Task.Attempt, next.Task.Retry = 2, "ModelUnavailable"
 		return next
 	}
@@ -269,7 +272,7 @@ func (slowModel) Stream(context.Context, *model.Request) iter.Seq2[model.Delta, 
 
 // What is new is inserted behind the results of open calls, never before.
 func TestNothingIsInsertedBetweenACallAndItsResult(t *testing.T) {
-	tools := fakeToolbox{echo("Bash", tool.Once)}
+	tools := enginetest.Toolbox{echo("Bash", tool.Once)}
 	first := newTestRun(tools, calls("Bash {}"))
 	first.Report = refusing{first.reporter}
 	if out := first.run(t); out.Reason != task.ReasonRunnerFailed {
@@ -301,7 +304,7 @@ func TestToolsRecallCallsAsTheyWereMade(t *testing.T) {
 		stack, _ := middleware.Build(middleware.Layer{Name: "changes", Tool: changes.Tool})
 		worker := &Actor{
 			Agent: task.Agent{Name: "w", ParallelTools: 1}, Model: Model{Model: bySession{2, `Read {"n":1}`}, Name: "m"},
-			Tools: fakeToolbox{echo("Read", tool.ReadOnly)}, Stack: stack, Recall: recall,
+			Tools: enginetest.Toolbox{echo("Read", tool.ReadOnly)}, Stack: stack, Recall: recall,
 		}
 		s := delegating(fakeAgents{"w": worker})
 		s.Actor.Model.Model, s.Actor.Stack, s.Actor.Recall = bySession{1, `agent {"agent":"w"}`}, stack, recall

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -22,7 +23,7 @@ import (
 
 // routed is a testRun with a route to Model b.
 func routed(applies func(RouteTurn) (bool, error), own []turn, other ...turn) (*testRun, *fakeModel) {
-	s := newTestRun(fakeToolbox{echo("Read", tool.ReadOnly)}, own...)
+	s := newTestRun(enginetest.Toolbox{echo("Read", tool.ReadOnly)}, own...)
 	b := &fakeModel{turns: other}
 	s.Actor.Routes = []Route{{
 		Model: Model{Model: b, Name: "b"}, When: "x",
@@ -185,7 +186,7 @@ func TestAChoiceIsNotMadeAgain(t *testing.T) {
 			marks++
 		}
 	}
-	next := s.again(fakeToolbox{echo("Read", tool.ReadOnly)}, says("wrong"))
+	next := s.again(enginetest.Toolbox{echo("Read", tool.ReadOnly)}, says("wrong"))
 	b := &fakeModel{turns: []turn{says("right")}}
 	next.Actor.Routes = []Route{{Model: Model{Model: b, Name: "b"}, Applies: func(context.Context, RouteTurn) (bool, error) {
 		t.Error("it is decided again")

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/callreport"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/facts"
@@ -31,7 +32,7 @@ type leak struct {
 }
 
 // tools is a leak of a Run whose tools or model say a secret.
-func tools(b fakeToolbox, turns ...turn) leak {
+func tools(b enginetest.Toolbox, turns ...turn) leak {
 	return leak{run: func(_ *testing.T, c *fakeSignals) *testRun {
 		s := newTestRun(b, turns...)
 		s.withApprovers(c)
@@ -93,18 +94,18 @@ func leaksOfTools() map[string]leak {
 		return tool.Fail("no"), nil
 	})
 	unreachable.Internal = facts.Facts{Endpoint: facts.Endpoint{Name: "toolset weather", Field: "spec.url"}}.Internal()
-	bash := fakeToolbox{echo("Bash", tool.Once)}
+	bash := enginetest.Toolbox{echo("Bash", tool.Once)}
 	part := step.Part{Kind: step.PartThinking, Text: "hm", Provider: json.RawMessage(key)}
 	return map[string]leak{
-		"the result of a tool":               tools(fakeToolbox{returning("Leak", tool.Result{Text: key}, nil)}, calls("Leak {}"), says("ok")),
-		"the summary of a tool":              tools(fakeToolbox{returning("Leak", tool.Result{Summary: cut + canary}, nil)}, calls("Leak {}"), says("ok")),
-		"the error of a tool":                tools(fakeToolbox{returning("Leak", tool.Result{}, errors.New("no answer to ?key="+canary))}, calls("Leak {}"), says("ok")),
-		"the text with which a tool ends":    tools(fakeToolbox{end}, calls("Finish {}")),
-		"an endpoint that cannot be reached": tools(fakeToolbox{unreachable}, calls("Get {}"), says("ok")),
+		"the result of a tool":               tools(enginetest.Toolbox{returning("Leak", tool.Result{Text: key}, nil)}, calls("Leak {}"), says("ok")),
+		"the summary of a tool":              tools(enginetest.Toolbox{returning("Leak", tool.Result{Summary: cut + canary}, nil)}, calls("Leak {}"), says("ok")),
+		"the error of a tool":                tools(enginetest.Toolbox{returning("Leak", tool.Result{}, errors.New("no answer to ?key="+canary))}, calls("Leak {}"), says("ok")),
+		"the text with which a tool ends":    tools(enginetest.Toolbox{end}, calls("Finish {}")),
+		"an endpoint that cannot be reached": tools(enginetest.Toolbox{unreachable}, calls("Get {}"), says("ok")),
 		"a text of the model":                tools(nil, says(key)),
 		"the name of a tool":                 tools(bash, calls(canary+" {}"), says("ok")),
 		"the arguments of a call":            tools(bash, calls("Bash "+key), says("ok")),
-		"the arguments of a call that ends":  tools(fakeToolbox{ending("Finish")}, calls("finish "+key)),
+		"the arguments of a call that ends":  tools(enginetest.Toolbox{ending("Finish")}, calls("finish "+key)),
 		"what a provider reads again":        responding(model.Response{Parts: []step.Part{part}, Finish: step.FinishStop}),
 		"a finish reason that nobody knows":  tools(nil, turn{text: "ok", finish: step.FinishOther, reason: canary}),
 		"a model that cannot be reached":     tools(nil, fails(&model.UnavailableError{Status: 503, Message: canary}), says("ok")),
@@ -114,8 +115,8 @@ func leaksOfTools() map[string]leak {
 		"arguments in their canonical form":  tools(bash, calls("Bash {}"), says("ok")).but(canonicalKey),
 		"an error of the journal":            tools(nil, says("ok")).but(func(_ *testing.T, s *testRun) { s.Journal = refusingLog{s.journal} }),
 		"the veto of a layer":                tools(nil, says("ok")).but(vetoWithKey),
-		"an agent that cannot be called":     tools(fakeToolbox{agentTool()}, calls("agent {}"), says("ok")).but(noActor),
-		"an agent below":                     tools(fakeToolbox{agentTool()}, calls(`agent {"agent":"b","prompt":"use `+canary+`"}`), says("ok")).but(actorBelow),
+		"an agent that cannot be called":     tools(enginetest.Toolbox{agentTool()}, calls("agent {}"), says("ok")).but(noActor),
+		"an agent below":                     tools(enginetest.Toolbox{agentTool()}, calls(`agent {"agent":"b","prompt":"use `+canary+`"}`), says("ok")).but(actorBelow),
 		"an endpoint that was not there": tools(nil, says("ok")).but(func(_ *testing.T, s *testRun) {
 			s.Unavailable = []journal.Remote{{Name: "x", Field: "y", Unreachable: canary}}
 		}),
@@ -124,22 +125,22 @@ func leaksOfTools() map[string]leak {
 		"the instructions":                     tools(nil, says("ok")).but(func(_ *testing.T, s *testRun) { s.Actor.Agent.Instructions = key }),
 		"a call that an attempt left":          tools(nil, says("ok")).but(leftBehind),
 		"the output of a call that is cut":     tools(bash, says("ok")).but(cutWithKey),
-		"arguments that a tool has authorized": tools(fakeToolbox{authorizing()}, calls("own {}"), says("ok")).but(func(_ *testing.T, s *testRun) { s.Actor.Policy = policyOfKey{} }),
+		"arguments that a tool has authorized": tools(enginetest.Toolbox{authorizing()}, calls("own {}"), says("ok")).but(func(_ *testing.T, s *testRun) { s.Actor.Policy = policyOfKey{} }),
 	}
 }
 
 // leaksOfPeople are what people are asked, and what they say.
 func leaksOfPeople() map[string]leak {
 	cut := strings.Repeat("x", task.MaxMessage-len("sk-canary"))
-	bash := func(turns ...turn) leak { return tools(fakeToolbox{echo("Bash", tool.Once)}, turns...) }
+	bash := func(turns ...turn) leak { return tools(enginetest.Toolbox{echo("Bash", tool.Once)}, turns...) }
 	governed := bash(calls("Bash {}"), says("ok")).but(func(_ *testing.T, s *testRun) { s.Actor.Policy = asksBefore })
 	id := requested("s2c1", "Bash", "{}")
 	by := func(d task.Decision) task.Decision { d.By = canary; return d }
 	scoped := approve("d", id, "")
 	scoped.Scope = canary
-	question := tools(fakeToolbox{askTool()}, calls(`Ask {"q":"Which?"}`), says("ok"))
-	form := tools(fakeToolbox{formTool(key)}, calls("form {}"), says("ok"))
-	strict := tools(fakeToolbox{asking(tool.Question{Text: "Which?", Fits: func(answer string) error {
+	question := tools(enginetest.Toolbox{askTool()}, calls(`Ask {"q":"Which?"}`), says("ok"))
+	form := tools(enginetest.Toolbox{formTool(key)}, calls("form {}"), says("ok"))
+	strict := tools(enginetest.Toolbox{asking(tool.Question{Text: "Which?", Fits: func(answer string) error {
 		if answer != "main" {
 			return fmt.Errorf("%s is no branch", answer)
 		}
@@ -153,7 +154,7 @@ func leaksOfPeople() map[string]leak {
 		"the scope of an approval":            governed.says(scoped),
 		"a decision of no known type":         governed.says(task.Decision{Name: "x", By: canary, Request: canary, Type: canary}, approve("d", id, "")),
 		"a decision on another request":       governed.says(task.Decision{Name: "x", By: "ann", Request: canary, Type: task.DecisionDeny}, approve("d", id, "")),
-		"the question of a tool":              tools(fakeToolbox{asking(tool.Question{Text: "Is it " + canary + "?"})}, calls("own {}"), says("ok")).says(answers("d", "s2c1", "yes")),
+		"the question of a tool":              tools(enginetest.Toolbox{asking(tool.Question{Text: "Is it " + canary + "?"})}, calls("own {}"), says("ok")).says(answers("d", "s2c1", "yes")),
 		"the form of an answer":               form.says(answers("d", "s2c1", `{"a":1}`)),
 		"an answer":                           question.says(answers("d", "s2c1", "it is "+canary)),
 		"an answer that is cut":               question.says(answers("d", "s2c1", strings.Repeat("x", toolcall.MaxResult-len("sk-canary"))+canary)),
@@ -214,7 +215,7 @@ func (refusingLog) Append(journal.Record) error { return errors.New("no journal 
 
 // canonicalKey has the canonical form of arguments of Bash be the secret.
 func canonicalKey(_ *testing.T, s *testRun) {
-	s.Actor.Tools = caselessBox{s.Actor.Tools.(fakeToolbox), "Bash", func(json.RawMessage) (json.RawMessage, *tool.Error) { return json.RawMessage(key), nil }}
+	s.Actor.Tools = caselessBox{s.Actor.Tools.(enginetest.Toolbox), "Bash", func(json.RawMessage) (json.RawMessage, *tool.Error) { return json.RawMessage(key), nil }}
 }
 
 func vetoWithKey(t *testing.T, s *testRun) {
@@ -267,7 +268,7 @@ func leftBehind(t *testing.T, s *testRun) {
 // cutWithKey has the Run be resumed behind a call of which the model reads the end of what
 // it put out.
 func cutWithKey(t *testing.T, s *testRun) {
-	first := newTestRun(fakeToolbox{echo("Bash", tool.Once)}, calls("Bash {}"))
+	first := newTestRun(enginetest.Toolbox{echo("Bash", tool.Once)}, calls("Bash {}"))
 	left := 4 // the intent, not the result
 	first.Journal = crashingLog{Memory: first.journal, left: &left}
 	first.run(t)

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -50,7 +51,7 @@ func (tr *testRun) left(t *testing.T, effect tool.Effect) {
 // each of the calls there gets one result, also one that had it already when
 // the last of the others came.
 func TestSettlingASessionBelowGivesEachCallOneResult(t *testing.T) {
-	s := newTestRun(fakeToolbox{agentTool()})
+	s := newTestRun(enginetest.Toolbox{agentTool()})
 	s.left(t, tool.Once)
 	s.signals.stop()
 	s.run(t)
@@ -73,7 +74,7 @@ func TestSettlingASessionBelowGivesEachCallOneResult(t *testing.T) {
 // A call that was begun before a crash and is refused now was not simply "not
 // executed".
 func TestACallThatWasBegunIsNotReportedAsNotExecuted(t *testing.T) {
-	s := newTestRun(fakeToolbox{agentTool()})
+	s := newTestRun(enginetest.Toolbox{agentTool()})
 	s.left(t, tool.Once)
 	s.signals.stop()
 	s.run(t)

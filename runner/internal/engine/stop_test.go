@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -12,7 +13,7 @@ import (
 
 func TestSigtermLetsRunningCallsEnd(t *testing.T) {
 	var s *testRun
-	s = newTestRun(fakeToolbox{newTool("Bash", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
+	s = newTestRun(enginetest.Toolbox{newTool("Bash", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
 		s.sigterm()
 		return tool.Result{Text: "done"}, nil
 	})}, calls("Bash {}", "Bash {}"))
@@ -33,7 +34,7 @@ func TestSigtermLetsRunningCallsEnd(t *testing.T) {
 func TestSigtermCutsWhatDoesNotEnd(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	var s *testRun
-	s = newTestRun(fakeToolbox{newTool("Bash", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+	s = newTestRun(enginetest.Toolbox{newTool("Bash", tool.Once, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 		s.sigterm()
 		cancel(signals.ErrInterrupted)
 		<-ctx.Done()
@@ -68,7 +69,7 @@ func TestStopCutsAModelCall(t *testing.T) {
 
 func TestStopIsASafePoint(t *testing.T) {
 	var s *testRun
-	s = newTestRun(fakeToolbox{newTool("Bash", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
+	s = newTestRun(enginetest.Toolbox{newTool("Bash", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
 		s.signals.stop()
 		return tool.Result{Text: "done"}, nil
 	})}, calls("Bash {}", "Bash {}"))

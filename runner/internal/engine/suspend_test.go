@@ -15,6 +15,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/internal/shared/digest"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -74,7 +75,7 @@ func TestARunnerThatOnlyWaitsForPeopleLeaves(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := waitingRun(calls(tc.calls...))
-				s.Actors = fakeAgents{"b": fakeAgent("b", s.Actor.Tools.(fakeToolbox), calls("Bash {}")), "limited": fakeAgent("limited", nil, limited, says("b")), "away": fakeAgent("away", nil, slices.Repeat([]turn{away}, 10)...)}.actors
+				s.Actors = fakeAgents{"b": fakeAgent("b", s.Actor.Tools.(enginetest.Toolbox), calls("Bash {}")), "limited": fakeAgent("limited", nil, limited, says("b")), "away": fakeAgent("away", nil, slices.Repeat([]turn{away}, 10)...)}.actors
 				if tc.change != nil {
 					tc.change(s)
 				}
@@ -96,7 +97,7 @@ func waitingRun(t turn) *testRun {
 	})
 	slow.Timeout = tool.Unbounded
 	s := governedRun(newSignals(), t, says("never"))
-	s.Actor.Tools = fakeToolbox{echo("Bash", tool.Once), slow, askTool(), agentTool(), echo("Read", tool.ReadOnly)}
+	s.Actor.Tools = enginetest.Toolbox{echo("Bash", tool.Once), slow, askTool(), agentTool(), echo("Read", tool.ReadOnly)}
 	s.Durable, s.Task.Limits.Depth = true, 1
 	return s
 }
@@ -171,7 +172,7 @@ func TestADecisionIsNotLostWhileTheRunnerLeaves(t *testing.T) {
 			c.say(approve("d", requested("s2c1", "Bash", "{}"), ""))
 			out := end()
 			if out.Reason == task.ReasonWaiting {
-				next := s.again(s.Actor.Tools.(fakeToolbox), says("ok"))
+				next := s.again(s.Actor.Tools.(enginetest.Toolbox), says("ok"))
 				next.withApprovers(c)
 				next.Actor.Policy, next.Durable = asksBefore, true
 				out = next.run(t)
@@ -205,7 +206,7 @@ func TestADecisionThatIsThereAlreadyIsActedOnAtOnce(t *testing.T) {
 				out := s.run(t)
 				was := out.Progress.Pending[0]
 				time.Sleep(time.Hour)
-				next := s.again(s.Actor.Tools.(fakeToolbox), says("ok"))
+				next := s.again(s.Actor.Tools.(enginetest.Toolbox), says("ok"))
 				next.withApprovers(c)
 				next.Actor.Policy, next.Durable = asksBefore, true
 				c.say(tc.said)
@@ -255,7 +256,7 @@ func TestARequestExpiresHoweverOftenItIsTakenUp(t *testing.T) {
 						t.Errorf("asked %+v, then %+v", was, p)
 					}
 					time.Sleep(9 * time.Minute)
-					s = s.again(s.Actor.Tools.(fakeToolbox), says("ok"))
+					s = s.again(s.Actor.Tools.(enginetest.Toolbox), says("ok"))
 					s.withApprovers(c)
 					s.Actor.Policy, s.Durable = asksBefore, true
 					out = s.run(t)
@@ -283,7 +284,7 @@ func TestAGrantCountsOnceOverAllAttempts(t *testing.T) {
 			t.Fatalf("ended %s: %s", out.Reason, out.Message)
 		}
 		for range 3 {
-			next := s.again(s.Actor.Tools.(fakeToolbox))
+			next := s.again(s.Actor.Tools.(enginetest.Toolbox))
 			next.withApprovers(c)
 			next.Durable, next.Actor.Policy = true, asksBefore
 			if out := next.run(t); out.Reason != task.ReasonWaiting || len(out.Progress.Decided) != 1 {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -23,7 +24,7 @@ func writes(turns ...turn) (*testRun, *int) {
 		return tool.Result{Text: "written"}, nil
 	})
 	write.Input = []byte(`{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`)
-	return newTestRun(fakeToolbox{write, echo("Read", tool.ReadOnly), ending("Finish")}, turns...), &written
+	return newTestRun(enginetest.Toolbox{write, echo("Read", tool.ReadOnly), ending("Finish")}, turns...), &written
 }
 
 func TestACallAsTextDoesNotEndTheWork(t *testing.T) {
@@ -87,7 +88,7 @@ func TestTheEndByACallAsTextNamesItsCause(t *testing.T) {
 func TestACallAsTextIsRememberedAfterARestart(t *testing.T) {
 	first, _ := writes(says(hermes), fails(errKilled))
 	first.run(t)
-	next := first.again(first.Actor.Tools.(fakeToolbox), says(mistral), says("never"))
+	next := first.again(first.Actor.Tools.(enginetest.Toolbox), says(mistral), says("never"))
 	if out := next.run(t); out.Reason != task.ReasonInvalidOutput {
 		t.Errorf("ended %s: %s", out.Reason, out.Message)
 	}

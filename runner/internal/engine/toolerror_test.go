@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -33,7 +34,7 @@ func TestAnErrorOfATool(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			look := newTool("Look", tool.Once, func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, tc.err })
-			s := newTestRun(fakeToolbox{look}, calls("Look {}"), says("ok"))
+			s := newTestRun(enginetest.Toolbox{look}, calls("Look {}"), says("ok"))
 			out := s.run(t)
 			if out.Reason != tc.want {
 				t.Fatalf("the Run ended %s (%s), want %s", out.Reason, out.Message, tc.want)
@@ -56,7 +57,7 @@ func TestTheNextAttemptReadsAFatalError(t *testing.T) {
 	book := newTool("Book", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
 		return tool.Result{}, tool.Fatal(errors.New("the database is down"))
 	})
-	s := newTestRun(fakeToolbox{book}, calls("Book {}"))
+	s := newTestRun(enginetest.Toolbox{book}, calls("Book {}"))
 	out := s.run(t)
 	if out.Reason != task.ReasonRunnerFailed || out.Progress.Counts.ToolCalls != 1 || out.Progress.Counts.Errors != 1 {
 		t.Errorf("ended %s with %+v", out.Reason, out.Progress.Counts)
@@ -64,7 +65,7 @@ func TestTheNextAttemptReadsAFatalError(t *testing.T) {
 	if log := mustJSON(t, s.sink.all); !strings.Contains(log, `"isError":true,"summary":"Error: the database is down"`) {
 		t.Errorf("the log does not say how the call ended: %s", log)
 	}
-	next := s.again(fakeToolbox{book}, says("I go on without it."))
+	next := s.again(enginetest.Toolbox{book}, says("I go on without it."))
 	if out := next.run(t); out.Reason != task.ReasonFinished {
 		t.Errorf("the next attempt ended %s: %s", out.Reason, out.Message)
 	}
@@ -76,7 +77,7 @@ func TestTheNextAttemptReadsAFatalError(t *testing.T) {
 // A layer sees what the model reads.
 func TestALayerSeesAnErrorOfAToolAsAResult(t *testing.T) {
 	look := newTool("Look", tool.Once, func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, errors.New("down") })
-	s := newTestRun(fakeToolbox{look}, calls("Look {}"), says("ok"))
+	s := newTestRun(enginetest.Toolbox{look}, calls("Look {}"), says("ok"))
 	stack, err := middleware.Build(middleware.Layer{Name: "polite", Tool: func(next middleware.ToolFunc) middleware.ToolFunc {
 		return func(ctx context.Context, c *tool.Call) (tool.Result, error) {
 			res, err := next(ctx, c)
@@ -105,7 +106,7 @@ func TestAnErrorOfTheSessionEndsTheRunWhateverTheToolMakesOfIt(t *testing.T) {
 		}
 		return tool.Result{Text: "done"}, nil
 	})
-	s := newTestRun(fakeToolbox{hand}, calls("Hand {}"), says("ok"))
+	s := newTestRun(enginetest.Toolbox{hand}, calls("Hand {}"), says("ok"))
 	s.Task.Limits.Depth = 1
 	s.Actors = func(Delegation) (*Actor, error) {
 		child := s.Actor
@@ -123,7 +124,7 @@ func TestAnErrorOfTheSessionEndsTheRunWhateverTheToolMakesOfIt(t *testing.T) {
 		records++
 	}
 	for room := 4; room < records-2; room++ { // behind the intent of the call, before its result
-		full := newTestRun(fakeToolbox{hand}, calls("Hand {}"), says("ok"))
+		full := newTestRun(enginetest.Toolbox{hand}, calls("Hand {}"), says("ok"))
 		full.Task.Limits.Depth, full.Actors = 1, s.Actors
 		full.Journal = fullAfter{Log: full.journal, n: new(int), max: room}
 		if out := full.run(t); out.Reason != task.ReasonStorageFull {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -19,7 +20,7 @@ func testsAndFinishes() *testRun {
 	bash := newTool("Bash", tool.Once, func(context.Context, tool.Call) (tool.Result, error) {
 		return tool.Result{Text: "FAIL: TestTide\nexit code: 1", Failed: true}, nil
 	})
-	s := newTestRun(fakeToolbox{bash, ending("Finish")})
+	s := newTestRun(enginetest.Toolbox{bash, ending("Finish")})
 	s.Actor.Model.Model = byAnswers{calls("Finish {}", `Bash {"n":1}`), calls("Finish {}")}
 	return s
 }

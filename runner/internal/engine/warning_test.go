@@ -7,6 +7,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/callreport"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/state"
@@ -49,7 +50,7 @@ func TestARunSaysWhichEndpointsNoCallReached(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			out := newTestRun(fakeToolbox{weather()}, tc.turns...).run(t)
+			out := newTestRun(enginetest.Toolbox{weather()}, tc.turns...).run(t)
 			if out.Reason != task.ReasonFinished || out.Warning != tc.want {
 				t.Errorf("ended %s, warning of %q, want %q", out.Reason, out.Warning, tc.want)
 			}
@@ -77,7 +78,7 @@ func TestARunSaysWhichAnswersMayNotBeWhole(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := newTestRun(fakeToolbox{weather()}, tc.turns...)
+			s := newTestRun(enginetest.Toolbox{weather()}, tc.turns...)
 			out := s.run(t)
 			if out.Reason != task.ReasonFinished || out.Warning != tc.want {
 				t.Errorf("ended %s, warning of %q, want %q", out.Reason, out.Warning, tc.want)
@@ -103,7 +104,7 @@ func TestARunSaysWhichAnswersMayNotBeWhole(t *testing.T) {
 func TestARunSaysWhatItsRequestsLack(t *testing.T) {
 	first, last := calls(`weather__get {"s":"ok"}`), tired(says("ok"))
 	first.lacks, last.lacks = "2 of 12 images are not sent", "2 of 12 images are not sent"
-	s := newTestRun(fakeToolbox{weather()}, first, last)
+	s := newTestRun(enginetest.Toolbox{weather()}, first, last)
 	out := s.run(t)
 	if want := "2 of 12 images are not sent. 1 answer of Model m ended"; !strings.HasPrefix(out.Warning, want) {
 		t.Errorf("ended %s, warning of %q, want %q", out.Reason, out.Warning, want)
@@ -126,9 +127,9 @@ func TestAnUnclearAnswerOfAnEarlierAttemptIsInTheWarning(t *testing.T) {
 		first.sigterm()
 		return weather().Call(ctx, c)
 	})
-	first.Actor.Tools = fakeToolbox{last}
+	first.Actor.Tools = enginetest.Toolbox{last}
 	first.run(t)
-	if out := first.again(fakeToolbox{weather()}, says("ok")).run(t); !strings.Contains(out.Warning, `"tired"`) {
+	if out := first.again(enginetest.Toolbox{weather()}, says("ok")).run(t); !strings.Contains(out.Warning, `"tired"`) {
 		t.Errorf("ended %s, warning of %q", out.Reason, out.Warning)
 	}
 }
@@ -162,11 +163,11 @@ func TestCallsOfEarlierAttemptsCountForAWarning(t *testing.T) {
 			return weather().Call(ctx, c)
 		})
 		last.Spec = weather().Spec
-		first.Actor.Tools = fakeToolbox{last}
+		first.Actor.Tools = enginetest.Toolbox{last}
 		if out := first.run(t); out.Reason != task.ReasonInterrupted || out.Warning != "" {
 			t.Fatalf("ended %s, warning of %q", out.Reason, out.Warning)
 		}
-		again := first.again(fakeToolbox{weather()}, calls(`weather__get {"n":2}`), says("ok"))
+		again := first.again(enginetest.Toolbox{weather()}, calls(`weather__get {"n":2}`), says("ok"))
 		out := again.run(t)
 		if out.Reason != task.ReasonFinished || (out.Warning == "") != (want == "") || !strings.Contains(out.Warning, want) {
 			t.Errorf("after %s it ended %s, warning of %q", reached, out.Reason, out.Warning)
@@ -175,7 +176,7 @@ func TestCallsOfEarlierAttemptsCountForAWarning(t *testing.T) {
 }
 
 func TestAWarningNamesHooksThatAlwaysFail(t *testing.T) {
-	s := layered(t, newTestRun(fakeToolbox{echo("Bash", tool.Once)}, calls(`Bash {"n":1}`), says("ok")), middleware.Layer{
+	s := layered(t, newTestRun(enginetest.Toolbox{echo("Bash", tool.Once)}, calls(`Bash {"n":1}`), says("ok")), middleware.Layer{
 		Tool: func(next middleware.ToolFunc) middleware.ToolFunc {
 			return func(ctx context.Context, c *tool.Call) (tool.Result, error) {
 				callreport.AddHook(ctx, step.Hook{Name: "guard", Point: "BeforeTool", Did: step.HookFailed, Reason: "dial 10.0.0.1:80: connection refused"})
@@ -191,7 +192,7 @@ func TestAWarningNamesHooksThatAlwaysFail(t *testing.T) {
 }
 
 func TestAWarningHasNoSecretsAndIsShort(t *testing.T) {
-	s := newTestRun(fakeToolbox{weather()}, calls(`weather__get {"n":1}`), says("ok"))
+	s := newTestRun(enginetest.Toolbox{weather()}, calls(`weather__get {"n":1}`), says("ok"))
 	s.Redact = redact.New(redact.Secret{Name: "host", Key: "k", Value: []byte("wether.example")})
 	if out := s.run(t); strings.Contains(out.Warning, "wether.example") || !strings.Contains(out.Warning, "Every call of toolset weather") {
 		t.Errorf("the warning is %q", out.Warning)

@@ -3,7 +3,6 @@ package approval
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -11,10 +10,9 @@ import (
 
 	"github.com/deckhand-dev/deckhand/internal/shared/digest"
 	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/meter"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
-	"github.com/deckhand-dev/deckhand/runner/internal/signals"
-	"github.com/deckhand-dev/deckhand/runner/internal/state"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -22,13 +20,11 @@ import (
 // A fakeSession implements the port of the package on a journal in memory. The last turn
 // of its session has two calls, s2c1 and s2c2. It also is all else that Requests need.
 type fakeSession struct {
-	store    *state.Store
-	signals  *signals.Latest
+	*enginetest.Session
 	activity *Activity
 	config   Config
 	reached  *meter.Limit
 	granted  []journal.Decision
-	failure  error // of recording
 
 	mu      sync.Mutex
 	refused []string // of decisions, as events say
@@ -37,34 +33,16 @@ type fakeSession struct {
 func newSession(t *testing.T) *fakeSession {
 	t.Helper()
 	clock := meter.NewClock(time.Now, time.Time{})
-	s := &fakeSession{store: state.NewStore(&journal.Memory{}, "scout"), signals: &signals.Latest{}, activity: NewActivity(clock, time.Now)}
+	s := &fakeSession{Session: enginetest.NewSession(), activity: NewActivity(clock, time.Now)}
 	s.config = Config{
-		Signals: s.signals, State: s.store, Activity: s.activity, Now: time.Now, CanAsk: true, CanStartRuns: true, MaxWait: time.Hour,
+		Signals: s.Signals, State: s.Store, Activity: s.activity, Now: time.Now, CanAsk: true, CanStartRuns: true, MaxWait: time.Hour,
 		Reached: func() *meter.Limit { return s.reached }, Grant: func(d journal.Decision) { s.granted = append(s.granted, d) },
 		Report: func() {}, ReportNow: func() {}, ReportedState: func() string { return "" },
 	}
-	for _, st := range []step.Step{
-		{Seq: 1, Role: step.RoleUser},
-		{Seq: 2, Role: step.RoleAssistant, Finish: step.FinishCalls, Calls: []step.Call{{ID: "s2c1", Name: "Bash"}, {ID: "s2c2", Name: "Bash"}}},
-	} {
-		if err := s.Record(journal.Record{Kind: journal.KindStep, Step: &st}); err != nil {
-			t.Fatal(err)
-		}
+	if err := s.AddTurn(step.FinishCalls, "Bash {}", "Bash {}"); err != nil {
+		t.Fatal(err)
 	}
 	return s
-}
-
-// Record implements [Session].
-func (s *fakeSession) Record(r journal.Record) error {
-	if s.failure != nil {
-		return s.failure
-	}
-	return s.store.Record(func() journal.Record { return r }, func() {})
-}
-
-// RecordChild implements [Session].
-func (s *fakeSession) RecordChild(c journal.Child) error {
-	return s.Record(journal.Record{Kind: journal.KindChild, Child: &c})
 }
 
 // Emit implements [Session].
@@ -74,11 +52,6 @@ func (s *fakeSession) Emit(_ string, p events.Payload) {
 	if d, is := p.(events.Decided); is && d.Refused != "" {
 		s.refused = append(s.refused, d.Refused)
 	}
-}
-
-// decide makes Decisions.
-func (s *fakeSession) decide(all ...task.Decision) {
-	s.signals.Update(func(now *signals.Signals) { now.Decisions = append(slices.Clip(now.Decisions), all...) })
 }
 
 // approvalOf returns a request for the approval of a call of Bash.

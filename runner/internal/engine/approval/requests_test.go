@@ -79,7 +79,7 @@ func TestMatchOfADecision(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				waits := s.await(ctx, r, tc.open(s)...)
 				tc.decision.Name = "d"
-				s.decide(tc.decision)
+				s.Decide(tc.decision)
 				synctest.Wait()
 				if got := strings.Join(decided(waits), " "); got != tc.decided {
 					t.Errorf("decided %q, want %q", got, tc.decided)
@@ -102,7 +102,7 @@ func TestOfTwoDecisionsTheFirstCounts(t *testing.T) {
 		r := New(s.config)
 		q := s.approvalOf("s2c1", `{}`)
 		waits := s.await(t.Context(), r, q)
-		s.decide(
+		s.Decide(
 			task.Decision{Name: "a", By: "ann", Type: task.DecisionApprove, Request: q.ID, Digest: q.Digest},
 			task.Decision{Name: "b", By: "bob", Type: task.DecisionDeny, Request: q.ID, Digest: q.Digest},
 		)
@@ -117,7 +117,7 @@ func TestOfTwoDecisionsTheFirstCounts(t *testing.T) {
 		if err := s.Record(journal.Record{Kind: journal.KindResult, Step: result}); err != nil {
 			t.Fatal(err)
 		}
-		now, _ := s.signals.Current()
+		now, _ := s.Signals.Current()
 		if _, err := r.ApplyDecisions(s, now.Decisions); err != nil {
 			t.Fatalf("ApplyDecisions: %v", err)
 		}
@@ -139,7 +139,7 @@ func TestOneRequestForTwoBranches(t *testing.T) {
 		if shown := r.Pending(); len(shown) != 1 {
 			t.Errorf("%d requests are shown, want 1", len(shown))
 		}
-		s.decide(task.Decision{Name: "d", Type: task.DecisionDeny, Reason: "no", Request: waits[0].request.ID})
+		s.Decide(task.Decision{Name: "d", Type: task.DecisionDeny, Reason: "no", Request: waits[0].request.ID})
 		synctest.Wait()
 		for i, w := range waits {
 			if !w.decided || w.decision.Reason != "no" {
@@ -160,7 +160,7 @@ func TestApprovalForTheRestOfTheRunEndsOtherRequests(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		waits := s.await(ctx, r, s.approvalOf("s2c1", `{}`), s.approvalOf("s2c2", `{}`), once, other)
 		approved := waits[0].request
-		s.decide(task.Decision{Name: "d", Type: task.DecisionApprove, Scope: task.ScopeRun, Request: approved.ID, Digest: approved.Digest})
+		s.Decide(task.Decision{Name: "d", Type: task.DecisionApprove, Scope: task.ScopeRun, Request: approved.ID, Digest: approved.Digest})
 		synctest.Wait()
 		var over []bool
 		for _, w := range waits {
@@ -182,12 +182,12 @@ func TestOnceIsNotApprovedForTheRun(t *testing.T) {
 		q := s.approvalOf("s2c1", `{}`)
 		q.Once = true
 		waits := s.await(t.Context(), r, q)
-		s.decide(task.Decision{Name: "d", Type: task.DecisionApprove, Scope: task.ScopeRun, Request: q.ID, Digest: q.Digest})
+		s.Decide(task.Decision{Name: "d", Type: task.DecisionApprove, Scope: task.ScopeRun, Request: q.ID, Digest: q.Digest})
 		synctest.Wait()
 		if !waits[0].decided || waits[0].decision.Scope != "" {
 			t.Errorf("decision %+v, want an approval without a scope", waits[0].decision)
 		}
-		s.store.View(func(now *state.Run) {
+		s.Store.View(func(now *state.Run) {
 			if now.Released(q.Source) {
 				t.Error("the rule is approved for the rest of the Run")
 			}
@@ -238,10 +238,11 @@ func TestADecisionThatIsNotRecorded(t *testing.T) {
 		r := New(s.config)
 		q := s.approvalOf("s2c1", `{}`)
 		waits := s.await(t.Context(), r, q)
-		s.failure = errors.New("the disk is full")
-		s.decide(task.Decision{Name: "d", Type: task.DecisionApprove, Request: q.ID, Digest: q.Digest})
+		full := errors.New("the disk is full")
+		s.Refuse = map[journal.Kind]error{journal.KindDecide: full}
+		s.Decide(task.Decision{Name: "d", Type: task.DecisionApprove, Request: q.ID, Digest: q.Digest})
 		synctest.Wait()
-		if w := waits[0]; !errors.Is(w.err, s.failure) || w.decided {
+		if w := waits[0]; !errors.Is(w.err, full) || w.decided {
 			t.Errorf("Await returns decided %v, error %v; want the failure alone", w.decided, w.err)
 		}
 	})
@@ -263,7 +264,7 @@ func TestEndOfAChildRun(t *testing.T) {
 		r := New(s.config)
 		ctx, cancel := context.WithCancel(t.Context())
 		waits := s.await(ctx, r, s.childRun("s2c1"), s.question("s2c2"))
-		s.signals.Update(func(now *signals.Signals) {
+		s.Signals.Update(func(now *signals.Signals) {
 			now.Children = []task.Child{
 				{Request: "s9c9", Run: "unknown"},
 				{Request: "s2c2", Run: "not a child"},
@@ -275,7 +276,7 @@ func TestEndOfAChildRun(t *testing.T) {
 			t.Errorf("over are %v and %v, want the call of the child Run alone", waits[0].over, waits[1].over)
 		}
 		want := map[string]journal.Child{"s2c1": {Request: "s2c1", Run: "run-child", Reason: "Finished", Output: `{"ok":true}`}}
-		got := s.store.Session("").Children
+		got := s.Store.Session("").Children
 		for id, c := range got {
 			c.Usage = step.Usage{}
 			got[id] = c

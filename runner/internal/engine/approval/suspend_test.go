@@ -23,8 +23,8 @@ func TestSuspension(t *testing.T) {
 		"another branch works":             {func(s *fakeSession) { s.activity.Enter() }, forever, "", ""},
 		"a command runs in the background": {func(s *fakeSession) { s.config.Busy = func() bool { return true } }, forever, "", ""},
 		"the journal ends with the pod":    {func(s *fakeSession) { s.config.Durable = false }, forever, "", ""},
-		"the Run is paused":                {func(s *fakeSession) { s.signals.Update(func(now *signals.Signals) { now.Paused = true }) }, 0, task.ReasonPaused, StatePaused},
-		"the pod is shut down":             {func(s *fakeSession) { s.signals.Update(func(now *signals.Signals) { now.Interrupted = true }) }, 0, task.ReasonInterrupted, ""},
+		"the Run is paused":                {func(s *fakeSession) { s.Signals.Update(func(now *signals.Signals) { now.Paused = true }) }, 0, task.ReasonPaused, StatePaused},
+		"the pod is shut down":             {func(s *fakeSession) { s.Signals.Update(func(now *signals.Signals) { now.Interrupted = true }) }, 0, task.ReasonInterrupted, ""},
 		"a command ends after a while": {func(s *fakeSession) {
 			end := time.Now().Add(7 * time.Minute)
 			s.config.Busy = func() bool { return time.Now().Before(end) }
@@ -63,7 +63,7 @@ func TestLeavingIsAQuery(t *testing.T) {
 	s := newSession(t)
 	s.config.Durable = true
 	r := New(s.config)
-	pause := func(paused bool) { s.signals.Update(func(now *signals.Signals) { now.Paused = paused }) }
+	pause := func(paused bool) { s.Signals.Update(func(now *signals.Signals) { now.Paused = paused }) }
 	pause(true)
 	if got := reasonOf(r.Leaving()); got != task.ReasonPaused {
 		t.Errorf("a paused runner leaves with reason %q", got)
@@ -105,7 +105,7 @@ func TestADecisionAfterTheSuspensionIsLeftForTheNextAttempt(t *testing.T) {
 		if _, err := r.ApplyDecisions(s, said); err != nil {
 			t.Fatal(err)
 		}
-		if now := s.store.Session(""); len(now.Answers) > 0 {
+		if now := s.Store.Session(""); len(now.Answers) > 0 {
 			t.Errorf("the decision is recorded: %v", now.Answers)
 		}
 		if shown := r.Pending(); len(shown) != 1 {
@@ -114,7 +114,7 @@ func TestADecisionAfterTheSuspensionIsLeftForTheNextAttempt(t *testing.T) {
 
 		next := New(s.config)
 		again := s.await(t.Context(), next, s.approvalOf("s2c1", `{}`))
-		s.decide(said...)
+		s.Decide(said...)
 		synctest.Wait()
 		if !again[0].decided {
 			t.Error("the next attempt does not act on the decision")
@@ -132,7 +132,7 @@ func TestADecisionBeginsTheHoldAnew(t *testing.T) {
 		waits := s.await(t.Context(), r, s.approvalOf("s2c1", `{}`), s.approvalOf("s2c2", `{"n":2}`))
 		<-time.After(9 * time.Minute)
 		first := waits[0].request
-		s.decide(task.Decision{Name: "d", Type: task.DecisionDeny, Request: first.ID})
+		s.Decide(task.Decision{Name: "d", Type: task.DecisionDeny, Request: first.ID})
 		<-r.leaving
 		if took := time.Since(began); took != 19*time.Minute {
 			t.Errorf("the runner leaves after %s, want 10m0s after the decision", took)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
@@ -95,7 +96,7 @@ func TestResultOfACall(t *testing.T) {
 			s.config.Offload = func(_ context.Context, _ step.Call, text string) string { return text + " is in a file" }
 		}, want: "large is in a file"},
 		"the Run was asked to stop": {change: func(t *testing.T, s *fakeSession) {
-			s.signals.Update(func(now *signals.Signals) { now.Stopped = true })
+			s.Signals.Update(func(now *signals.Signals) { now.Stopped = true })
 		}, want: "Error: " + toolcall.ResultStopped},
 		"an error of the stopped Run": {call: ends(tool.Result{}, signals.ErrStopped), want: "Error: " + toolcall.ResultStopped},
 		"a veto of a layer": {
@@ -117,7 +118,7 @@ func TestResultOfACall(t *testing.T) {
 					}
 				})
 			},
-			want: "Error: the arguments are no object",
+			want: "Error: the arguments are not valid JSON",
 		},
 		"no call is left of limits.toolCalls": {
 			change: func(t *testing.T, s *fakeSession) {
@@ -170,7 +171,7 @@ func TestCallsThatAreNotExecuted(t *testing.T) {
 		"the answer was cut":              {step.FinishLength, `Write {}`, toolcall.ResultCut},
 		"the model declined":              {step.FinishRefusal, `Write {}`, toolcall.ResultRefused},
 		"a tool that there is not":        {step.FinishCalls, `Wirte {}`, "Unknown tool name: 'Wirte'. Available tools: Write"},
-		"arguments that the tool refuses": {step.FinishCalls, `Write []`, "the arguments are no object"},
+		"arguments that the tool refuses": {step.FinishCalls, `Write []`, "the arguments are not valid JSON"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -178,7 +179,9 @@ func TestCallsThatAreNotExecuted(t *testing.T) {
 				t.Error("the tool is called")
 				return tool.Result{}, nil
 			})})
-			s.turn(t, tc.finish, tc.call)
+			if err := s.AddTurn(tc.finish, tc.call); err != nil {
+				t.Fatal(err)
+			}
 			if err := s.execute(t.Context()); err != nil {
 				t.Fatalf("Execute: %v", err)
 			}
@@ -198,11 +201,11 @@ func TestCallsThatEndTheRun(t *testing.T) {
 		want   string
 	}{
 		"an intent that is not recorded": {
-			change: func(t *testing.T, s *fakeSession) { s.recordError = map[journal.Kind]error{journal.KindIntent: full} },
+			change: func(t *testing.T, s *fakeSession) { s.Refuse = map[journal.Kind]error{journal.KindIntent: full} },
 			want:   "recording call s2c1: the disk is full",
 		},
 		"a result that is not recorded": {
-			change: func(t *testing.T, s *fakeSession) { s.recordError = map[journal.Kind]error{journal.KindResult: full} },
+			change: func(t *testing.T, s *fakeSession) { s.Refuse = map[journal.Kind]error{journal.KindResult: full} },
 			want:   "recording the result of call s2c1: the disk is full",
 		},
 		"a session below that fails, whatever the tool makes of it": {
@@ -356,7 +359,7 @@ func TestInterruptedCall(t *testing.T) {
 // Nothing begins once the pod is shut down: no intent, no result.
 func TestNothingBeginsWhenTheRunnerLeaves(t *testing.T) {
 	s := traced(t, tool.Once, toolcall.Allow)
-	s.signals.Update(func(now *signals.Signals) { now.Interrupted = true })
+	s.Signals.Update(func(now *signals.Signals) { now.Interrupted = true })
 	if err := s.execute(t.Context()); err != nil {
 		t.Fatalf("Execute: %v", err)
 	}
@@ -375,13 +378,13 @@ func TestAnOutputThatIsTooLargeDoesNotEndTheSession(t *testing.T) {
 		"a large one":         {large, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			finish := doing(newTool("Finish", tool.ReadOnly, ends),
+			finish := doing(newTool("Finish", tool.ReadOnly, enginetest.Ends),
 				func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{Output: tc.output}, nil })
 			s := newSession(t, []tool.Tool{finish}, `Finish {}`)
 			if err := s.execute(t.Context()); err != nil {
 				t.Fatalf("Execute: %v", err)
 			}
-			if got := s.store.Session("").Ending != nil; got != tc.ends {
+			if got := s.Store.Session("").Ending != nil; got != tc.ends {
 				t.Errorf("the session ends: %v, want %v", got, tc.ends)
 			}
 		})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -47,7 +48,7 @@ func TestResultOfAChildRun(t *testing.T) {
 				go func() {
 					synctest.Wait() // the call waits
 					tc.child.Request = "s2c1"
-					s.signals.Update(func(now *signals.Signals) { now.Children = []task.Child{tc.child} })
+					s.Signals.Update(func(now *signals.Signals) { now.Children = []task.Child{tc.child} })
 				}()
 				if err := s.execute(t.Context()); err != nil {
 					t.Fatalf("Execute: %v", err)
@@ -83,7 +84,7 @@ func TestAResumedCallWaitsForTheSameChildRun(t *testing.T) {
 		s.setOperator()
 		go func() {
 			synctest.Wait()
-			s.signals.Update(func(now *signals.Signals) { now.Interrupted = true })
+			s.Signals.Update(func(now *signals.Signals) { now.Interrupted = true })
 		}()
 		if err := s.execute(t.Context()); err != nil {
 			t.Fatalf("Execute: %v", err)
@@ -92,11 +93,11 @@ func TestAResumedCallWaitsForTheSameChildRun(t *testing.T) {
 			t.Fatalf("the call has the result %q", got)
 		}
 
-		s.signals = &signals.Latest{}
-		s.config.Signals = s.signals
-		s.options.Tools = fakeToolbox{delegating(`{"n":2}`)}
+		s.Signals = &signals.Latest{}
+		s.config.Signals = s.Signals
+		s.options.Tools = enginetest.Toolbox{delegating(`{"n":2}`)}
 		s.setOperator()
-		s.signals.Update(func(now *signals.Signals) {
+		s.Signals.Update(func(now *signals.Signals) {
 			now.Children = []task.Child{{Request: "s2c1", Run: "r", Reason: task.ReasonFinished, Text: "done"}}
 		})
 		if err := s.execute(t.Context()); err != nil {
@@ -106,7 +107,7 @@ func TestAResumedCallWaitsForTheSameChildRun(t *testing.T) {
 			t.Errorf("results -want +got:\n%s", diff)
 		}
 		asked := 0
-		for r, err := range s.journal.Read() {
+		for r, err := range s.Journal.Read() {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -37,7 +38,7 @@ func testParallelCallsKeepTheirOrder(t *testing.T) {
 		t.Errorf("results -want +got:\n%s", diff)
 	}
 	var numbers []int64
-	for _, st := range s.store.Session("").Steps[2:] {
+	for _, st := range s.Store.Session("").Steps[2:] {
 		numbers = append(numbers, st.Seq)
 	}
 	if diff := cmp.Diff([]int64{3, 4, 5}, numbers); diff != "" {
@@ -93,7 +94,7 @@ func TestConcurrency(t *testing.T) {
 
 // The calls that end the session run last and one by one; the first success counts.
 func TestEndingCallsComeLast(t *testing.T) {
-	finish := doing(newTool("Finish", tool.ReadOnly, ends),
+	finish := doing(newTool("Finish", tool.ReadOnly, enginetest.Ends),
 		func(_ context.Context, c tool.Call) (tool.Result, error) { return tool.Result{Output: c.Args}, nil })
 	s := newSession(t, []tool.Tool{finish, newTool("Read", tool.ReadOnly)}, `Finish {"n":1}`, `Read {}`, `Finish {"n":2}`)
 	if err := s.execute(t.Context()); err != nil {
@@ -103,7 +104,7 @@ func TestEndingCallsComeLast(t *testing.T) {
 	if diff := cmp.Diff(want, s.results()); diff != "" {
 		t.Errorf("results -want +got:\n%s", diff)
 	}
-	if ending := s.store.Session("").Ending; ending == nil || string(ending.Output) != `{"n":1}` {
+	if ending := s.Store.Session("").Ending; ending == nil || string(ending.Output) != `{"n":1}` {
 		t.Errorf("the session ended with %v, want the output of the first call", ending)
 	}
 }
@@ -152,7 +153,7 @@ func TestCanonicalArgumentsReachPolicyAndTool(t *testing.T) {
 	if string(judged) != want || string(called) != want {
 		t.Errorf("the policy judges %s and the tool is called with %s, want %s", judged, called, want)
 	}
-	if got := string(s.store.Session("").Steps[1].Calls[0].Args); got != `{"path":"link"}` {
+	if got := string(s.Store.Session("").Steps[1].Calls[0].Args); got != `{"path":"link"}` {
 		t.Errorf("the session has the arguments %s, want what the model wrote", got)
 	}
 }

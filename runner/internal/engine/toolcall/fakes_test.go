@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,12 +11,10 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/shared/digest"
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/approval"
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/meter"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
-	"github.com/deckhand-dev/deckhand/runner/internal/signals"
-	"github.com/deckhand-dev/deckhand/runner/internal/state"
-	"github.com/deckhand-dev/deckhand/runner/internal/tool/facts"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
 	"github.com/deckhand-dev/deckhand/runner/step"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -43,38 +39,6 @@ func doing(t tool.Tool, call func(ctx context.Context, c tool.Call) (tool.Result
 	return t
 }
 
-// ends makes a tool end the session.
-func ends(s *tool.Spec) { s.Internal = facts.Facts{Ends: true}.Internal() }
-
-// A fakeToolbox has a few tools. Arguments fit if they are a JSON object.
-type fakeToolbox []tool.Tool
-
-func (b fakeToolbox) Specs() []step.Tool {
-	all := make([]step.Tool, len(b))
-	for i, t := range b {
-		all[i] = step.Tool{Name: t.Name}
-	}
-	return all
-}
-
-func (b fakeToolbox) Find(name string) (tool.Tool, bool) {
-	for _, t := range b {
-		if t.Name == name {
-			return t, true
-		}
-	}
-	return tool.Tool{}, false
-}
-
-func (fakeToolbox) Read(_, raw string) json.RawMessage { return json.RawMessage(raw) }
-
-func (fakeToolbox) Check(_ string, args json.RawMessage) *tool.Error {
-	if !strings.HasPrefix(string(args), "{") {
-		return &tool.Error{Message: "the arguments are no object"}
-	}
-	return nil
-}
-
 // A fakePolicy gives one answer.
 type fakePolicy func(c step.Call) toolcall.PolicyResult
 
@@ -85,14 +49,10 @@ func (f fakePolicy) Decide(_ context.Context, c step.Call, _ step.Scope) toolcal
 // A fakeSession implements the ports of a Runner on a journal in memory, and keeps the
 // order in which things happen.
 type fakeSession struct {
-	store   *state.Store
-	journal *journal.Memory
+	*enginetest.Session
 	account *meter.Account
-	signals *signals.Latest
 	config  toolcall.Config
 	options toolcall.Options
-	// recordError is what appending a record of a kind returns.
-	recordError map[journal.Kind]error
 
 	mu      sync.Mutex
 	events  []string
@@ -108,15 +68,16 @@ var (
 func newSession(t *testing.T, tools []tool.Tool, calls ...string) *fakeSession {
 	t.Helper()
 	clock := meter.NewClock(time.Now, time.Time{})
-	log := &journal.Memory{}
-	s := &fakeSession{journal: log, account: meter.New(clock, task.Limits{}, step.Meter{}), signals: &signals.Latest{}}
-	s.store = state.NewStore(log, "scout")
+	s := &fakeSession{Session: enginetest.NewSession(), account: meter.New(clock, task.Limits{}, step.Meter{})}
+	s.Recording = func(k journal.Kind) { s.happened("record " + string(k)) }
 	activity := approval.NewActivity(clock, time.Now)
 	activity.Enter()
-	s.config = toolcall.Config{State: s.store, Activity: activity, Signals: s.signals, Now: time.Now, Digest: digest.Call}
+	s.config = toolcall.Config{State: s.Store, Activity: activity, Signals: s.Signals, Now: time.Now, Digest: digest.Call}
 	s.setApprovers(true)
-	s.options = toolcall.Options{Agent: "scout", Parallel: 4, Tools: fakeToolbox(tools)}
-	s.turn(t, step.FinishCalls, calls...)
+	s.options = toolcall.Options{Agent: "scout", Parallel: 4, Tools: enginetest.Toolbox(tools)}
+	if err := s.AddTurn(step.FinishCalls, calls...); err != nil {
+		t.Fatal(err)
+	}
 	return s
 }
 
@@ -124,7 +85,7 @@ func newSession(t *testing.T, tools []tool.Tool, calls ...string) *fakeSession {
 func (s *fakeSession) setApprovers(there bool) {
 	s.config.CanAsk = there
 	s.config.Requests = approval.New(approval.Config{
-		Signals: s.signals, State: s.store, Activity: s.config.Activity, Now: time.Now, MaxWait: time.Minute,
+		Signals: s.Signals, State: s.Store, Activity: s.config.Activity, Now: time.Now, MaxWait: time.Minute,
 		CanAsk: there, CanStartRuns: s.config.CanStartRuns,
 		Reached: func() *meter.Limit { return nil }, Grant: func(journal.Decision) {},
 		Report: func() {}, ReportNow: func() {}, ReportedState: func() string { return "" },
@@ -135,27 +96,6 @@ func (s *fakeSession) setApprovers(there bool) {
 func (s *fakeSession) setOperator() {
 	s.config.CanStartRuns = true
 	s.setApprovers(true)
-}
-
-// decide makes a Decision.
-func (s *fakeSession) decide(d task.Decision) {
-	s.signals.Update(func(now *signals.Signals) { now.Decisions = append(slices.Clip(now.Decisions), d) })
-}
-
-// turn adds what a user said and the turn of a model with calls.
-func (s *fakeSession) turn(t *testing.T, finish step.Finish, calls ...string) {
-	t.Helper()
-	last := s.store.Session("").Last
-	turn := step.Step{Seq: last + 2, Role: step.RoleAssistant, Finish: finish}
-	for i, written := range calls {
-		name, args, _ := strings.Cut(written, " ")
-		turn.Calls = append(turn.Calls, step.Call{ID: step.CallID("", turn.Seq, i+1), Name: name, Args: json.RawMessage(args)})
-	}
-	for _, st := range []step.Step{{Seq: last + 1, Role: step.RoleUser}, turn} {
-		if err := s.Record(journal.Record{Kind: journal.KindStep, Step: &st}); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // begin records a call as begun.
@@ -176,14 +116,14 @@ func (s *fakeSession) runner() *toolcall.Runner {
 // execute executes the open calls.
 func (s *fakeSession) execute(ctx context.Context) error {
 	s.events = nil
-	now := s.store.Session("")
+	now := s.Store.Session("")
 	return s.runner().Execute(ctx, now.Open())
 }
 
 // results are the results of the last turn, in the order of the session, each as
 // "call: text".
 func (s *fakeSession) results() []string {
-	now := s.store.Session("")
+	now := s.Store.Session("")
 	var all []string
 	for _, st := range now.Steps {
 		if st.Role == step.RoleTool {
@@ -257,19 +197,4 @@ func (s *fakeSession) Emit(_ string, p events.Payload) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.emitted = append(s.emitted, p)
-}
-
-// Record implements [approval.Session].
-func (s *fakeSession) Record(r journal.Record) error {
-	if err := s.recordError[r.Kind]; err != nil {
-		return err
-	}
-	s.happened("record " + string(r.Kind))
-	r.At = time.Now()
-	return s.store.Record(func() journal.Record { return r }, func() {})
-}
-
-// RecordChild implements [approval.Session].
-func (s *fakeSession) RecordChild(c journal.Child) error {
-	return s.Record(journal.Record{Kind: journal.KindChild, Child: &c})
 }

@@ -49,7 +49,7 @@ func TestFilesOfAResult(t *testing.T) {
 			if err := s.execute(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			steps := s.store.Session("").Steps
+			steps := s.Store.Session("").Steps
 			got := steps[len(steps)-1]
 			files := countFiles(t, got)
 			if got.Text() != tc.text || files != tc.files {

@@ -35,10 +35,10 @@ func TestResumeOfACallThatWasBegun(t *testing.T) {
 				return tool.Result{Text: "T done"}, nil
 			})}, `T {}`)
 			s.begin(t, "s2c1", "T", `{}`, tc.effect)
-			if err := s.runner().SettleLost(s.store.Session("")); err != nil {
+			if err := s.runner().SettleLost(s.Store.Session("")); err != nil {
 				t.Fatalf("SettleLost: %v", err)
 			}
-			if now := s.store.Session(""); len(now.Open()) > 0 {
+			if now := s.Store.Session(""); len(now.Open()) > 0 {
 				if err := s.execute(t.Context()); err != nil {
 					t.Fatalf("Execute: %v", err)
 				}
@@ -57,14 +57,14 @@ func TestSettleLostLeavesOtherCallsOpen(t *testing.T) {
 	s := newSession(t, []tool.Tool{newTool("T", tool.Once)}, `T {"n":1}`, `T {"n":2}`)
 	s.begin(t, "s2c2", "T", `{"n":2}`, tool.Once)
 	s.config.Captured = func(call string) string { return "output of " + call + "\n" }
-	if err := s.runner().SettleLost(s.store.Session("")); err != nil {
+	if err := s.runner().SettleLost(s.Store.Session("")); err != nil {
 		t.Fatalf("SettleLost: %v", err)
 	}
 	want := []string{"s2c2: Error: " + toolcall.ResultLost + "\nIts output until then:\noutput of s2c2"}
 	if diff := cmp.Diff(want, s.results()); diff != "" {
 		t.Errorf("results -want +got:\n%s", diff)
 	}
-	now := s.store.Session("")
+	now := s.Store.Session("")
 	if open := now.Open(); len(open) != 1 || open[0].ID != "s2c1" {
 		t.Errorf("open are %v, want the call that was not begun", open)
 	}
@@ -74,7 +74,7 @@ func TestOutputOfALostCallIsCutToItsEnd(t *testing.T) {
 	s := newSession(t, []tool.Tool{newTool("T", tool.Once)}, `T {}`)
 	s.begin(t, "s2c1", "T", `{}`, tool.Once)
 	s.config.Captured = func(string) string { return strings.Repeat("a", toolcall.MaxCaptured) + "end" }
-	if err := s.runner().SettleLost(s.store.Session("")); err != nil {
+	if err := s.runner().SettleLost(s.Store.Session("")); err != nil {
 		t.Fatalf("SettleLost: %v", err)
 	}
 	want := "\n…" + strings.Repeat("a", toolcall.MaxCaptured-3) + "end"

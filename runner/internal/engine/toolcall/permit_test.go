@@ -50,10 +50,10 @@ func TestApprovalOfACall(t *testing.T) {
 				go func() {
 					synctest.Wait() // the call waits
 					for _, d := range tc.decisions {
-						s.decide(d)
+						s.Decide(d)
 					}
 					if tc.stop {
-						s.signals.Update(func(now *signals.Signals) { now.Stopped = true })
+						s.Signals.Update(func(now *signals.Signals) { now.Stopped = true })
 					}
 				}()
 				if err := s.execute(t.Context()); err != nil {
@@ -78,13 +78,13 @@ func TestDurationOfACallThatWaited(t *testing.T) {
 		sum := digest.Call("Bash", json.RawMessage(`{}`))
 		go func() {
 			time.Sleep(20 * time.Second)
-			s.decide(task.Decision{Name: "d", Request: approval.RequestID("s2c1", 0, sum), Type: task.DecisionApprove, Digest: sum})
+			s.Decide(task.Decision{Name: "d", Request: approval.RequestID("s2c1", 0, sum), Type: task.DecisionApprove, Digest: sum})
 		}()
 		start := time.Now()
 		if err := s.execute(t.Context()); err != nil {
 			t.Fatalf("Execute: %v", err)
 		}
-		steps := s.store.Session("").Steps
+		steps := s.Store.Session("").Steps
 		if last := steps[len(steps)-1]; last.Duration != time.Second || last.At.Sub(start) != 20*time.Second {
 			t.Errorf("the call began after %s and took %s", last.At.Sub(start), last.Duration)
 		}
@@ -127,7 +127,7 @@ func denials(t *testing.T, policy fakePolicy, decision string) []string {
 	go func() {
 		synctest.Wait() // the call waits
 		if decision != "" {
-			s.decide(task.Decision{Name: "d", By: "ann", Request: approval.RequestID("s2c1", 0, sum), Type: decision, Digest: sum})
+			s.Decide(task.Decision{Name: "d", By: "ann", Request: approval.RequestID("s2c1", 0, sum), Type: decision, Digest: sum})
 		}
 	}()
 	if err := s.execute(t.Context()); err != nil {

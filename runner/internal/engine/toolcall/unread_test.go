@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/runner/internal/engine/enginetest"
 	"github.com/deckhand-dev/deckhand/runner/internal/engine/toolcall"
 	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/middleware"
@@ -23,7 +24,7 @@ func failing(res tool.Result, err error) func(context.Context, tool.Call) (tool.
 
 // endings are a tool that ends the session with success and one that does not, beside Bash.
 func endings(bash tool.Tool) []tool.Tool {
-	return []tool.Tool{bash, newTool("Read", tool.ReadOnly), newTool("Finish", tool.ReadOnly, ends), newTool("Reject", tool.ReadOnly, ends)}
+	return []tool.Tool{bash, newTool("Read", tool.ReadOnly), newTool("Finish", tool.ReadOnly, enginetest.Ends), newTool("Reject", tool.ReadOnly, enginetest.Ends)}
 }
 
 func TestFinishIsNotAcceptedBesideAFailureThatTheModelHasNotRead(t *testing.T) {
@@ -60,7 +61,7 @@ func TestFinishIsNotAcceptedBesideAFailureThatTheModelHasNotRead(t *testing.T) {
 			if err := s.execute(t.Context()); err != nil {
 				t.Fatalf("Execute: %v", err)
 			}
-			if ended := s.store.Session("").Ending != nil; ended != (tc.unread == "") {
+			if ended := s.Store.Session("").Ending != nil; ended != (tc.unread == "") {
 				t.Errorf("the session ends: %v", ended)
 			}
 			if want := "Error: " + fmt.Sprintf(toolcall.ResultUnread, tc.unread); tc.unread != "" && !hasResult(s, want) {
@@ -72,7 +73,7 @@ func TestFinishIsNotAcceptedBesideAFailureThatTheModelHasNotRead(t *testing.T) {
 
 // hasResult reports whether a call of finish has a result with this text.
 func hasResult(s *fakeSession, text string) bool {
-	return slices.ContainsFunc(s.store.Session("").Steps, func(st step.Step) bool { return st.Name == "Finish" && st.Text() == text })
+	return slices.ContainsFunc(s.Store.Session("").Steps, func(st step.Step) bool { return st.Name == "Finish" && st.Text() == text })
 }
 
 func denying(_ *testing.T, s *fakeSession) {
@@ -98,7 +99,7 @@ func vetoing(t *testing.T, s *fakeSession) {
 // losing has an earlier runner begin the command and leave no result.
 func losing(t *testing.T, s *fakeSession) {
 	s.begin(t, "s2c1", "Bash", "{}", tool.Once)
-	if err := s.runner().SettleLost(s.store.Session("")); err != nil {
+	if err := s.runner().SettleLost(s.Store.Session("")); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -119,7 +120,9 @@ func nextTurn(t *testing.T, s *fakeSession) {
 	if err := s.execute(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.turn(t, step.FinishCalls, "Finish {}")
+	if err := s.AddTurn(step.FinishCalls, "Finish {}"); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestARejectionStandsBesideAFailure(t *testing.T) {
@@ -127,7 +130,7 @@ func TestARejectionStandsBesideAFailure(t *testing.T) {
 	if err := s.execute(t.Context()); err != nil {
 		t.Fatalf("Execute: %v", err)
 	}
-	ending := s.store.Session("").Ending
+	ending := s.Store.Session("").Ending
 	if ending == nil {
 		t.Fatal("the session goes on")
 	}
