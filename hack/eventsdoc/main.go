@@ -16,8 +16,11 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/events"
 )
 
-// sources are the files with the types of the events.
-const sources = "runner/events/*.go"
+// sources are the files with the types of the events, and contract those with types that some of these are made of.
+const (
+	sources  = "runner/events/*.go"
+	contract = "runner/task/*.go"
+)
 
 const head = `# Events
 
@@ -51,7 +54,11 @@ func main() {
 
 // run writes the page.
 func run() error {
-	docs, err := read()
+	docs, err := read(sources)
+	if err != nil {
+		return err
+	}
+	shared, err := read(contract)
 	if err != nil {
 		return err
 	}
@@ -63,14 +70,17 @@ func run() error {
 		if !found || d.doc == "" {
 			return fmt.Errorf("the event %s has no comment: write one on %s in %s", p.EventType(), name, sources)
 		}
+		if d.fields == nil {
+			d.fields = shared[d.of].fields
+		}
 		describe(&b, string(p.EventType()), name, d)
 	}
 	return os.WriteFile("docs/reference/events.md", []byte(b.String()), 0o600)
 }
 
-// read returns the types of all sources.
-func read() (map[string]documented, error) {
-	files, err := filepath.Glob(sources)
+// read returns the types in the files that match a pattern.
+func read(pattern string) (map[string]documented, error) {
+	files, err := filepath.Glob(pattern)
 	if err != nil {
 		return nil, err
 	}
@@ -85,9 +95,10 @@ func read() (map[string]documented, error) {
 	return docs, nil
 }
 
-// A documented struct is its doc and its fields as they were written.
+// A documented struct is its doc and its fields as they were written, or the type of the contract that has them.
 type documented struct {
 	doc    string
+	of     string
 	fields []*ast.Field
 }
 
@@ -102,8 +113,11 @@ func structs(file *ast.File) map[string]documented {
 		if !isType {
 			continue
 		}
-		if s, isStruct := spec.Type.(*ast.StructType); isStruct {
+		switch s := spec.Type.(type) {
+		case *ast.StructType:
 			out[spec.Name.Name] = documented{doc: oneLine(g.Doc), fields: s.Fields.List}
+		case *ast.SelectorExpr:
+			out[spec.Name.Name] = documented{doc: oneLine(g.Doc), of: s.Sel.Name}
 		}
 	}
 	return out

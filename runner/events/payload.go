@@ -168,32 +168,9 @@ type Compacted struct {
 	After  int64 `json:"after"`
 }
 
-// Pending reports an open request to users or, for a Delegation, to the operator.
-type Pending struct {
-	// ID is the id by which a Decision names the request.
-	ID string `json:"id"`
-	// Kind is Approval, Question or Limit; Delegation if the call for a child Run was cancelled.
-	Kind string `json:"kind"`
-	// Agent is the agent that asks, if it is not the Run's own. For a Delegation it is the agent that is requested.
-	Agent    string `json:"agent,omitempty"`
-	Question string `json:"question,omitempty"`
-	// Only for an Approval: the tool and its complete arguments, the digest of both, the rule that asks and the users
-	// who may decide.
-	Tool          string          `json:"tool,omitempty"`
-	Args          string          `json:"args,omitempty"`
-	ArgsTruncated bool            `json:"argsTruncated,omitempty"`
-	Digest        string          `json:"digest,omitempty"`
-	Rule          string          `json:"rule,omitempty"`
-	Approvers     *task.Approvers `json:"approvers,omitempty"`
-	// DisplayDigest is the SHA-256 digest of the texts of this event, which the status of the Run
-	// has too: only a text with the digest in the status is proven.
-	DisplayDigest string `json:"displayDigest,omitempty"`
-	// Cancelled reports that the call of a Delegation was cancelled: its child Run is stopped.
-	Cancelled bool   `json:"cancelled,omitempty"`
-	Schema    string `json:"schema,omitempty"` // JSON Schema of the answer to a Question
-	AskedAt   string `json:"askedAt"`
-	ExpiresAt string `json:"expiresAt,omitempty"`
-}
+// Pending reports an open request to users or, if the call for a child Run was cancelled, to the operator. The status
+// has the same fields; only here are the arguments of an Approval whole.
+type Pending task.Pending
 
 // ComputeDisplayDigest returns the digest of what a user sees of the request. The times are left out, because the
 // status has them.

@@ -97,23 +97,23 @@ type ModelWait struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Pending is one request to users, or to the operator for a child Run.
+// Pending is one request to users, or to the operator for a child Run. MaxRequest bounds its id, MaxAsker its agent,
+// MaxMessage its question, MaxArgs or MaxDelegated its arguments, and MaxSchema its schema.
 type Pending struct {
-	// ID names the request. An Approval has <call>-<digits>, where digits are the first 32 of Digest; a Question and a
-	// Delegation have the id of their call; a Limit has limit-<name>-<n>, where n is the limit. It becomes part of the
-	// name of a Kubernetes object, so it has only lower-case letters, digits, "-" and ".", and at most MaxRequest
-	// bytes. No two requests of an attempt have the same.
+	// ID is the id by which a Decision names the request. An Approval has CALL-DIGITS, where digits are the first 32 of
+	// the digest; a Question and a Delegation have the id of their call; a Limit has limit-NAME-N, where N is the limit.
+	// It becomes part of the name of a Kubernetes object, so it has only lower-case letters, digits, "-" and ".". No two
+	// requests of an attempt have the same.
 	ID string `json:"id"`
 	// Kind is Approval, Question, Limit or Delegation.
 	Kind string `json:"kind"`
-	// Agent is the agent that asks, if it is not the Run's own, cut at MaxAsker. For a Delegation it is the requested
-	// agent.
+	// Agent is the agent that asks, if it is not the Run's own. For a Delegation it is the requested agent.
 	Agent string `json:"agent,omitempty"`
-	// Question is what is asked, cut at MaxMessage.
+	// Question is what is asked.
 	Question string `json:"question,omitempty"`
-	// For an Approval, these are the tool, its canonical arguments cut at MaxArgs, the digest of both, the rule that
-	// asks, and the users who may decide. For a Delegation, Args is the whole input of the agent as canonical JSON, at
-	// most MaxDelegated bytes, and Digest is the digest of agent and arguments.
+	// For an Approval, these are the tool, its canonical arguments, which the status may have cut, the digest of both,
+	// the rule that asks, and the users who may decide. For a Delegation, Args is the whole input of the agent as
+	// canonical JSON, and Digest is the digest of agent and arguments.
 	Tool          string     `json:"tool,omitempty"`
 	Args          string     `json:"args,omitempty"`
 	ArgsTruncated bool       `json:"argsTruncated,omitempty"`
@@ -126,8 +126,7 @@ type Pending struct {
 	// Cancelled reports that the call of a Delegation was cancelled: the operator stops the child Run, and the runner
 	// waits a while for its usage.
 	Cancelled bool `json:"cancelled,omitempty"`
-	// Schema is the JSON Schema of the answer to a Question, at most MaxSchema
-	// bytes; empty: any text.
+	// Schema is the JSON Schema of the answer to a Question; empty: any text.
 	Schema    string `json:"schema,omitempty"`
 	AskedAt   string `json:"askedAt"`             // RFC 3339, seconds
 	ExpiresAt string `json:"expiresAt,omitempty"` // RFC 3339, seconds; empty: it does not expire
