@@ -118,7 +118,7 @@ func (m *models) route(agent task.Agent, names []string) (engine.Model, error) {
 		}
 		targets = append(targets, t)
 	}
-	r := router.New(targets, router.Options{})
+	r := router.New(targets, nil)
 	made := engine.Model{
 		Model: r, Name: targets[0].Name, Params: agent.Params, Credential: targets[0].Credential,
 		Next: r.Next, Price: m.price,

@@ -197,7 +197,7 @@ func TestFallbacksAreAskedInAWait(t *testing.T) {
 		limited := &fakeModel{turns: []turn{limitedFor(2 * time.Hour)}}
 		other := &fakeModel{turns: append(repeat(12, loading), says("ok"))}
 		s := newTestRun(nil)
-		s.Actor.Model.Model = router.New([]router.Target{{Name: "m", Model: limited}, {Name: "b", Model: other}}, router.Options{})
+		s.Actor.Model.Model = router.New([]router.Target{{Name: "m", Model: limited}, {Name: "b", Model: other}}, nil)
 		ten := int64(600)
 		s.Task.Limits.ModelOutageSeconds = &ten // no bound while a provider named a time
 		began := time.Now()
@@ -225,7 +225,7 @@ func TestAFallbackThatIsTooSmallIsNoReasonToEnd(t *testing.T) {
 		small := &fakeModel{turns: []turn{says("never")}}
 		s := newTestRun(nil)
 		s.Task.Prompt = strings.Repeat("word ", 4000)
-		s.Actor.Model.Model = router.New([]router.Target{{Name: "m", Model: first}, {Name: "b", Model: small, Window: 1024, MaxOutput: 256}}, router.Options{})
+		s.Actor.Model.Model = router.New([]router.Target{{Name: "m", Model: first}, {Name: "b", Model: small, Window: 1024, MaxOutput: 256}}, nil)
 		s.Actor.Model.Next = s.Actor.Model.Model.(*router.Router).Next
 		out := s.run(t)
 		if out.Reason != task.ReasonFinished || out.Text != "ok" || out.Progress.Model != "m" {

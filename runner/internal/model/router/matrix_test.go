@@ -168,7 +168,7 @@ func replay(t *testing.T, recorded step.Step, to string) string {
 	r := router.New([]router.Target{
 		{Name: "gone", Model: does(fails(busy))},
 		{Name: to, Model: speakers[to].at(t, server.URL, to)},
-	}, router.Options{})
+	}, nil)
 	result := func(call, text string) step.Step {
 		return step.Step{Role: step.RoleTool, CallID: call, Parts: []step.Part{{Kind: step.PartText, Text: text}}}
 	}

@@ -17,7 +17,7 @@ import (
 func TestAModelIsNotAskedBeforeTheTimeThatItsProviderNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := does(fails(limited), says("a", 1)), does(fails(busy), fails(busy), says("b", 1))
-		r := router.New(targets(a, b), router.Options{})
+		r := router.New(targets(a, b), nil)
 		began := time.Now()
 		for range 2 {
 			_, _, err := ask(t, r)
@@ -74,7 +74,7 @@ func TestWhichErrorOfSeveralModelsIsReturned(t *testing.T) {
 				if tc.until > 0 {
 					want = time.Now().Add(tc.until)
 				}
-				_, _, err := ask(t, router.New(targets(models...), router.Options{}))
+				_, _, err := ask(t, router.New(targets(models...), nil))
 				from, ok := errors.AsType[*source.Error](err)
 				if !ok || from.Model != tc.model {
 					t.Fatalf("got %v", err)
@@ -92,7 +92,7 @@ func TestWhichErrorOfSeveralModelsIsReturned(t *testing.T) {
 func TestAllModelsAreAskedIfEachProviderNamedATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := does(fails(limited)), does(fails(limited), says("b", 1))
-		r := router.New(targets(a, b), router.Options{})
+		r := router.New(targets(a, b), nil)
 		if _, _, err := ask(t, r); model.RetryAfter(err) != time.Hour {
 			t.Errorf("got %v", err)
 		}

@@ -16,7 +16,7 @@ import (
 func got(t *testing.T, own model.Params, req *model.Request) *model.Request {
 	t.Helper()
 	b := does(says("Hi", 1))
-	r := router.New([]router.Target{{Name: "b", Model: b, Params: own}}, router.Options{})
+	r := router.New([]router.Target{{Name: "b", Model: b, Params: own}}, nil)
 	if _, err := model.Collect(r.Stream(t.Context(), req), nil); err != nil {
 		t.Fatal(err)
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
-// DefaultCooldown is the default of Options.Cooldown.
-const DefaultCooldown = 5 * time.Minute
+// Cooldown is how long a fallback is used before the first target is tried again.
+const Cooldown = 5 * time.Minute
 
 // A Target is one Model that may answer.
 type Target struct {
@@ -38,20 +38,11 @@ type Target struct {
 	Credential string
 }
 
-// Options configure a Router. Zero values are the defaults.
-type Options struct {
-	// Now returns the time.
-	Now func() time.Time
-	// Cooldown is how long a fallback is used before the first target is tried again.
-	Cooldown time.Duration
-}
-
 // A Router is a Model that calls one of several. Sessions may share one, so that a
 // fallback that one needs is used by all.
 type Router struct {
-	targets  []Target
-	now      func() time.Time
-	cooldown time.Duration
+	targets []Target
+	now     func() time.Time
 
 	mu    sync.Mutex
 	at    int       // the target that is called first
@@ -66,10 +57,9 @@ type promise struct {
 	err   error // that named the time
 }
 
-// New returns a Router over targets in order of preference.
-func New(targets []Target, o Options) *Router {
-	o.Now = clock.Or(o.Now)
-	return &Router{targets: targets, now: o.Now, cooldown: cmp.Or(o.Cooldown, DefaultCooldown), promises: make([]promise, len(targets))}
+// New returns a Router over targets in order of preference; now nil: the time of the machine.
+func New(targets []Target, now func() time.Time) *Router {
+	return &Router{targets: targets, now: clock.Or(now), promises: make([]promise, len(targets))}
 }
 
 // Next returns the Model of the next call, its context window and its largest
@@ -151,7 +141,7 @@ func (r *Router) earliest() (*Target, promise) {
 func (r *Router) prefer(at int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.at, r.until = at, r.now().Add(r.cooldown)
+	r.at, r.until = at, r.now().Add(Cooldown)
 }
 
 // sourceError wraps an error of the target.

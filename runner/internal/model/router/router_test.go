@@ -69,7 +69,7 @@ func TestWhoIsAskedAfterAFailure(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			a, b := does(fails(tc.err)), does(says("Hi", 1))
-			_, r, err := ask(t, router.New(targets(a, b), router.Options{}))
+			_, r, err := ask(t, router.New(targets(a, b), nil))
 			if got := len(b.asked) == 1; got != tc.next || len(a.asked) != 1 {
 				t.Fatalf("the next was asked: %t, want %t", got, tc.next)
 			}
@@ -89,7 +89,7 @@ func TestWhoIsAskedAfterAFailure(t *testing.T) {
 
 func TestARefusalIsAnAnswer(t *testing.T) {
 	a, b := does(try{deltas: []model.Delta{{Text: "No."}, {Finish: step.FinishRefusal}}}), does(says("Hi", 1))
-	_, r, err := ask(t, router.New(targets(a, b), router.Options{}))
+	_, r, err := ask(t, router.New(targets(a, b), nil))
 	if err != nil || r.Finish != step.FinishRefusal || r.Model != "a" || len(b.asked) != 0 {
 		t.Errorf("%+v, error %v, the other asked %d times", r, err, len(b.asked))
 	}
@@ -141,7 +141,7 @@ func TestWhatIsStreamed(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, _, err := ask(t, router.New(targets(tc.models...), router.Options{}))
+			got, _, err := ask(t, router.New(targets(tc.models...), nil))
 			if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
 				t.Errorf("error %v, -want +got:\n%s", err, diff)
 			}
@@ -151,7 +151,7 @@ func TestWhatIsStreamed(t *testing.T) {
 
 func TestWhenAllFailTheLastErrorAndTheWholeCostAreReturned(t *testing.T) {
 	a, b := does(breaks(3)), does(breaks(4))
-	r := router.New(targets(a, b), router.Options{})
+	r := router.New(targets(a, b), nil)
 	_, got, err := ask(t, r)
 	from, ok := errors.AsType[*source.Error](err)
 	if !ok || from.Model != "b" || !model.Transient(err) || got.Usage.InputTokens != 7 || got.Model != "b" {
@@ -170,7 +170,7 @@ func TestWhatACutAnswerCostOutlivesModelsThatAreAway(t *testing.T) {
 	a, b := does(breaks(3)), does(fails(busy), fails(busy))
 	list := targets(a, b)
 	list[1].Model = retry.New(b, retry.Options{Retries: 1, Sleep: func(context.Context, time.Duration) error { return nil }})
-	deltas, got, err := ask(t, router.New(list, router.Options{}))
+	deltas, got, err := ask(t, router.New(list, nil))
 	if err == nil || len(b.asked) != 2 || got.Usage.InputTokens != 3 {
 		t.Errorf("asked %d times, usage %+v, error %v", len(b.asked), got.Usage, err)
 	}
@@ -189,7 +189,7 @@ func TestRetriesComeBeforeTheNextModel(t *testing.T) {
 	for i := range list {
 		list[i].Model = retry.New(list[i].Model, retry.Options{Retries: 2, Sleep: func(context.Context, time.Duration) error { return nil }})
 	}
-	deltas, r, err := ask(t, router.New(list, router.Options{}))
+	deltas, r, err := ask(t, router.New(list, nil))
 	if err != nil || len(a.asked) != 3 || len(b.asked) != 2 || r.Usage.InputTokens != 31 || !r.Usage.Priced {
 		t.Errorf("asked %d and %d times, usage %+v, error %v", len(a.asked), len(b.asked), r.Usage, err)
 	}
@@ -210,7 +210,7 @@ func TestARateLimitThatIsTooLongToWaitForGoesToTheNextAtOnce(t *testing.T) {
 		a, b := does(fails(limited)), does(says("Hi", 1))
 		list := targets(a, b)
 		list[0].Model = retry.New(a, retry.Options{})
-		_, r, err := ask(t, router.New(list, router.Options{}))
+		_, r, err := ask(t, router.New(list, nil))
 		if waited := time.Since(began); err != nil || r.Model != "b" || waited != 0 {
 			t.Errorf("answered by %s after %s, error %v", r.Model, waited, err)
 		}
@@ -224,7 +224,7 @@ func TestAFallbackIsStayedWithForAWhile(t *testing.T) {
 	list := targets(a, b)
 	list[0].Window, list[0].MaxOutput = 200_000, 64_000
 	list[1].Window, list[1].MaxOutput = 100_000, 8_000
-	r := router.New(list, router.Options{Now: func() time.Time { return now }})
+	r := router.New(list, func() time.Time { return now })
 	type next struct {
 		Name              string
 		Window, MaxOutput int64
@@ -256,7 +256,7 @@ func TestAFallbackIsStayedWithForAWhile(t *testing.T) {
 
 func TestAFallbackThatFailsTooIsNoReasonNotToTryTheFirst(t *testing.T) {
 	a, b := does(fails(busy), says("back", 1)), does(says("Hi", 1), fails(busy))
-	r := router.New(targets(a, b), router.Options{})
+	r := router.New(targets(a, b), nil)
 	var who []string
 	for range 3 {
 		_, resp, err := ask(t, r)
@@ -274,7 +274,7 @@ func TestARequestThatDoesNotFitTheFallbackIsToBeCompactedFirst(t *testing.T) {
 	a, b := does(breaks(3)), does(says("Hi", 1))
 	list := targets(a, b)
 	list[1].Window, list[1].MaxOutput = 1000, 200
-	r := router.New(list, router.Options{})
+	r := router.New(list, nil)
 	big := *hello
 	big.System = strings.Repeat("word", 800)
 
@@ -300,7 +300,7 @@ func TestARequestThatDoesNotFitTheFallbackIsToBeCompactedFirst(t *testing.T) {
 func TestTheModelThatIsAskedFirstIsNotMeasured(t *testing.T) {
 	list := targets(does(says("Hi", 1)))
 	list[0].Window = 1
-	if _, _, err := ask(t, router.New(list, router.Options{})); err != nil {
+	if _, _, err := ask(t, router.New(list, nil)); err != nil {
 		t.Error(err)
 	}
 }
@@ -309,7 +309,7 @@ func TestWhoStopsListeningIsNotAnswered(t *testing.T) {
 	for stop := 1; stop <= 5; stop++ {
 		a, b := does(breaks(1)), does(says("Hi", 1))
 		n := 0
-		for range router.New(targets(a, b), router.Options{}).Stream(t.Context(), hello) {
+		for range router.New(targets(a, b), nil).Stream(t.Context(), hello) {
 			if n++; n == stop {
 				break // a further yield would panic
 			}
@@ -321,7 +321,7 @@ func TestWhoStopsListeningIsNotAnswered(t *testing.T) {
 }
 
 func TestNoModelIsAnError(t *testing.T) {
-	r := router.New(nil, router.Options{})
+	r := router.New(nil, nil)
 	if _, _, err := ask(t, r); err == nil {
 		t.Error("nobody answered")
 	}
@@ -334,7 +334,7 @@ func TestNoModelIsAnError(t *testing.T) {
 func TestSessionsShareARouter(t *testing.T) {
 	stubborn := model.Model(always(fails(busy)))
 	kind := model.Model(always(says("Hi", 1)))
-	r := router.New([]router.Target{{Name: "a", Model: stubborn}, {Name: "b", Model: kind}}, router.Options{})
+	r := router.New([]router.Target{{Name: "a", Model: stubborn}, {Name: "b", Model: kind}}, nil)
 	errs := make(chan error)
 	for range 8 {
 		go func() {
@@ -366,7 +366,7 @@ func BenchmarkOneTarget(b *testing.B) {
 	m := always(try{deltas: slices.Repeat([]model.Delta{{Text: "word"}}, 100)})
 	for name, m := range map[string]model.Model{
 		"direct": m,
-		"routed": router.New([]router.Target{{Name: "a", Model: m}}, router.Options{}),
+		"routed": router.New([]router.Target{{Name: "a", Model: m}}, nil),
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

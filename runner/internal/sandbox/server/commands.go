@@ -231,7 +231,7 @@ func (c *commands) endAll(within time.Duration) []sandbox.Killed {
 	for _, one := range list {
 		one.disconnect()
 	}
-	late := time.AfterFunc(within, func() { c.killBelow(os.Getpid(), nil) })
+	late := time.AfterFunc(within, func() { c.killBelow(os.Getpid()) })
 	defer late.Stop()
 	var killed []sandbox.Killed
 	for _, one := range list {
@@ -245,7 +245,7 @@ func (c *commands) endAll(within time.Duration) []sandbox.Killed {
 }
 
 // killCommand kills all processes of one command.
-func (c *commands) killCommand(one *command) { c.killBelow(one.pid, nil) }
+func (c *commands) killCommand(one *command) { c.killBelow(one.pid) }
 
 // killOrphans kills all processes that have no supervisor. If it cannot, no command is
 // accepted until it can.
@@ -285,10 +285,10 @@ func (c *commands) suspectOrphans() {
 
 // killBelow sweeps while no supervisor is being started: a process that is stopped
 // between fork and exec would block the launcher.
-func (c *commands) killBelow(pid int, spare func(int) bool) {
+func (c *commands) killBelow(pid int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_ = c.sweepBelow(pid, spare) // it is counted, and the caller repeats it while processes are left
+	_ = c.sweepBelow(pid, nil) // it is counted, and the caller repeats it while processes are left
 }
 
 // A launcher starts processes from a thread that has confined itself. They are all

@@ -251,9 +251,8 @@ func start(text []byte, characters int) int {
 	return at
 }
 
-// Killed describes why a program was killed, for the last line of a result; empty if
-// it exited.
-func Killed(e sandbox.Exit, limit time.Duration) string {
+// Ended describes how a program ended, for the last line of a result.
+func Ended(e sandbox.Exit, limit time.Duration) string {
 	switch e.Cause {
 	case sandbox.TimedOut:
 		return fmt.Sprintf("killed: timed out after %s", Seconds(limit))
@@ -270,7 +269,7 @@ func Killed(e sandbox.Exit, limit time.Duration) string {
 	if e.Signal != "" {
 		return "killed: " + e.Signal
 	}
-	return ""
+	return fmt.Sprintf("exit code: %d", e.Code)
 }
 
 // Failed reports whether a program was killed, or exited with a code other than 0.

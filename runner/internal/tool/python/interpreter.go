@@ -173,8 +173,5 @@ func (i *interpreter) ended() string {
 	if i.err != nil {
 		return fmt.Sprintf("for an unknown reason: %v", i.err)
 	}
-	if killed := output.Killed(i.exit, 0); killed != "" {
-		return killed
-	}
-	return fmt.Sprintf("exit code: %d", i.exit.Code)
+	return output.Ended(i.exit, 0)
 }

@@ -139,10 +139,7 @@ func (c *command) exitResult(ctx context.Context, f *outputFollower, exit sandbo
 	if text == "" {
 		text = "(no output)"
 	}
-	last := output.Killed(exit, c.timeout)
-	if last == "" {
-		last = fmt.Sprintf("exit code: %d", exit.Code)
-	}
+	last := output.Ended(exit, c.timeout)
 	return tool.Result{
 		Text:    output.Lines(text, output.Dropped(exit), c.advice(exit), c.updateDir(f.control.dir()), last),
 		Failed:  output.Failed(exit),

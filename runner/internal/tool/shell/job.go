@@ -102,10 +102,7 @@ func (j *job) status() string {
 	if j.err != nil {
 		return fmt.Sprintf("ended for an unknown reason: %v", j.err)
 	}
-	if killed := output.Killed(j.exit, j.timeout); killed != "" {
-		return killed
-	}
-	return fmt.Sprintf("exit code: %d", j.exit.Code)
+	return output.Ended(j.exit, j.timeout)
 }
 
 // failed reports whether the command ended without success.

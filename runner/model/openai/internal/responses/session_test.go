@@ -190,7 +190,7 @@ func (s *session) open() {
 		s.t.Fatal(err)
 	}
 	s.model = router.New([]router.Target{{Name: "gpt", Model: gpt}, {Name: "other", Model: other}},
-		router.Options{Now: func() time.Time { return s.now }, Cooldown: time.Minute})
+		func() time.Time { return s.now })
 }
 
 // resume writes the session into a journal, and reads it in a new process.
