@@ -14,6 +14,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/deckhand-dev/deckhand/internal/shared/pattern"
+	"github.com/deckhand-dev/deckhand/internal/shared/quote"
 )
 
 // A Validator validates JSON values against one schema. Numbers are compared exactly, with all their digits, except
@@ -124,6 +125,12 @@ func (v *Validator) WithoutFormats() *Validator {
 	return &lenient
 }
 
+// Bounds of what errors repeat, in bytes: an error of package jsonschema quotes the value at each level.
+const (
+	maxError = 4 << 10
+	maxShown = 80
+)
+
 // Validate validates a JSON value. Its error describes where the value does not match, for the author of the value.
 func (v *Validator) Validate(value json.RawMessage) error {
 	decoded, err := decode(value)
@@ -141,20 +148,11 @@ func (v *Validator) Validate(value json.RawMessage) error {
 	words := v.explain(v.root, decoded, "")
 	switch {
 	case err != nil:
-		return errors.New(cmp.Or(words, cut(err.Error())))
+		return errors.New(cmp.Or(words, quote.Clip(err.Error(), maxError)))
 	case words != "":
 		return errors.New(words)
 	}
 	return nil
-}
-
-// cut shortens an error of package jsonschema, which quotes the value at each level.
-func cut(text string) string {
-	const most = 4 << 10
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
 // Validate validates a JSON value against a schema that [Compile] accepts. Its error describes where the value does not
@@ -396,9 +394,5 @@ func show(value any) string {
 	if err != nil {
 		return fmt.Sprint(value)
 	}
-	const most = 80
-	if len(raw) > most {
-		return strings.ToValidUTF8(string(raw[:most]), "") + "…"
-	}
-	return string(raw)
+	return quote.Clip(string(raw), maxShown)
 }

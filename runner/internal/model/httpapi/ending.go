@@ -3,8 +3,8 @@ package httpapi
 import (
 	"errors"
 	"fmt"
-	"strings"
 
+	"github.com/deckhand-dev/deckhand/internal/shared/quote"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
@@ -117,11 +117,7 @@ func (c *Call) Finish(e *Ending, content Content, cause error) (finish step.Fini
 
 // shortReason returns a finish reason for messages and for the journal.
 func (c *Call) shortReason(reason string) string {
-	reason = c.printable(reason)
-	if len(reason) <= maxReason {
-		return reason
-	}
-	return strings.ToValidUTF8(reason[:maxReason], "") + "…"
+	return quote.Clip(c.printable(reason), maxReason)
 }
 
 // isBelieved reports whether the answer ended with its finish reason: it was the last one,

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/deckhand-dev/deckhand/internal/shared/quote"
 	"github.com/deckhand-dev/deckhand/runner/model"
 )
 
@@ -145,11 +146,7 @@ const maxAsked = 240
 // address returns the method and the URL of a request, without what may be secret.
 func (c *Call) address(req *http.Request) string {
 	u := url.URL{Scheme: req.URL.Scheme, Host: req.URL.Host, Path: req.URL.Path, RawPath: req.URL.RawPath}
-	text := c.printable(req.Method + " " + u.String())
-	if len(text) > maxAsked {
-		text = strings.ToValidUTF8(text[:maxAsked], "") + "…"
-	}
-	return text
+	return quote.Clip(c.printable(req.Method+" "+u.String()), maxAsked)
 }
 
 // status returns the HTTP status of an errorReport.
@@ -330,13 +327,9 @@ func (c *Call) printable(text string) string {
 	for _, secret := range c.secrets {
 		text = redact(text, secret)
 	}
-	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool {
+	return quote.Clip(strings.Join(strings.FieldsFunc(text, func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r)
-	}), " ")
-	if len(text) <= maxMessage {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxMessage], "") + "…"
+	}), " "), maxMessage)
 }
 
 // redact removes a key from a text, and the beginning of one at the end of a cut text.

@@ -5,6 +5,8 @@ import (
 	"html"
 	"regexp"
 	"strings"
+
+	"github.com/deckhand-dev/deckhand/internal/shared/quote"
 )
 
 // maxPageText bounds how much of a web page is quoted, in bytes.
@@ -34,9 +36,5 @@ func pageText(body string) (text string, ok bool) {
 
 // plainText returns the text of a piece of HTML in one line.
 func plainText(piece string) string {
-	text := strings.Join(strings.Fields(html.UnescapeString(tag().ReplaceAllString(piece, " "))), " ")
-	if len(text) > maxPageText {
-		text = strings.ToValidUTF8(text[:maxPageText], "") + "…"
-	}
-	return text
+	return quote.Clip(strings.Join(strings.Fields(html.UnescapeString(tag().ReplaceAllString(piece, " "))), " "), maxPageText)
 }

@@ -11,12 +11,12 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"golang.org/x/net/http/httpguts"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 
+	"github.com/deckhand-dev/deckhand/internal/shared/quote"
 	"github.com/deckhand-dev/deckhand/runner/internal/address"
 	"github.com/deckhand-dev/deckhand/runner/internal/deadpath"
 	"github.com/deckhand-dev/deckhand/runner/internal/httpclient"
@@ -29,6 +29,8 @@ const (
 	// maxLeft is how much of an answer is read and dropped, so that its connection can be used
 	// again, in bytes.
 	maxLeft = 64 << 10
+	// maxWord bounds a text of a token server in a message, in bytes.
+	maxWord = 80
 )
 
 // NewClient makes a client that connects to all addresses that Toolsets may reach. It uses the proxy of the
@@ -216,7 +218,7 @@ func (t tokenTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 func (t *tokens) ask(ctx context.Context, c *clientcredentials.Config) (*oauth2.Token, error) {
 	got, err := c.Token(ctx)
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
-		return nil, &TokenError{Status: refused.Response.StatusCode, Code: word(refused.ErrorCode), Secret: t.options.Auth.Secret}
+		return nil, &TokenError{Status: refused.Response.StatusCode, Code: quote.Line(refused.ErrorCode, maxWord), Secret: t.options.Auth.Secret}
 	}
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		return nil, failed.Err
@@ -225,7 +227,7 @@ func (t *tokens) ask(ctx context.Context, c *clientcredentials.Config) (*oauth2.
 	case err != nil || !httpguts.ValidHeaderFieldValue(got.AccessToken):
 		return nil, errors.New("its answer has no access_token in it")
 	case !strings.EqualFold(got.Type(), "bearer"):
-		return nil, fmt.Errorf("it gave a token of type %s; only bearer tokens can be sent", word(got.TokenType))
+		return nil, fmt.Errorf("it gave a token of type %s; only bearer tokens can be sent", quote.Line(got.TokenType, maxWord))
 	}
 	return got, nil
 }
@@ -286,15 +288,4 @@ func (e *TokenError) IsFinal() bool {
 // isClient reports whether the server refused the client's credentials.
 func (e *TokenError) isClient() bool {
 	return e.Status == http.StatusUnauthorized || e.Status == http.StatusBadRequest && e.Code == "invalid_client"
-}
-
-// word returns an external text as part of one of our lines: short and printable.
-func word(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return -1
-	}, s)
-	return s[:min(len(s), 80)]
 }

@@ -9,12 +9,16 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/deckhand-dev/deckhand/internal/shared/quote"
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
 // truncated ends a list that is cut.
 const truncated = "... [results truncated, try being more specific with your parameters]"
+
+// maxQuote bounds a text that an error quotes, in bytes: the model wrote it and has it whole.
+const maxQuote = 500
 
 // failed is the only place where an error becomes text for the model. It returns an error only if the context of the
 // call has ended, which the loop handles.
@@ -60,7 +64,7 @@ func (v View) ofPath(name string, err error) (tool.Result, bool) {
 		return tool.Fail(fmt.Sprintf("Path '%s' became a symbolic link since the call was checked", name),
 			"Repeat the call: its path is then checked again. Read the file before you change it."), true
 	case errors.Is(err, backend.ErrBadName):
-		return tool.Fail("Not a usable path: " + shorten(strconv.Quote(name))), true
+		return tool.Fail("Not a usable path: " + quote.Clip(strconv.Quote(name), maxQuote)), true
 	case errors.Is(err, backend.ErrNotFound):
 		return tool.Fail(fmt.Sprintf("File '%s' not found", name), "Find it with Glob or Ls."), true
 	case errors.Is(err, backend.ErrIsDir):
@@ -157,7 +161,7 @@ func ofEdit(name string, err error) (tool.Result, bool) {
 		return tool.Fail("old_string and new_string are the same: there is nothing to change"), true
 	case errors.As(err, &several):
 		return tool.Fail(fmt.Sprintf("String '%s' appears %d times in file. Use replace_all=True to replace all instances, "+
-			"or provide a more specific string with surrounding context.", shorten(edit.old), several.Count),
+			"or provide a more specific string with surrounding context.", quote.Clip(edit.old, maxQuote), several.Count),
 			"It is in "+lines(several)+"."), true
 	case errors.As(err, &none):
 		return notFound(edit.old, none), true
@@ -175,7 +179,7 @@ func notFound(old string, none *backend.NoMatchError) tool.Result {
 		return tool.Fail(newline + fmt.Sprintf("With the trailing newline removed, old_string would appear %d times in the file. "+
 			"Retry with the trailing newline removed and add surrounding context so the match is unique.", none.Count))
 	}
-	message := fmt.Sprintf("String not found in file: '%s'", shorten(old))
+	message := fmt.Sprintf("String not found in file: '%s'", quote.Clip(old, maxQuote))
 	switch {
 	case old == "":
 		return tool.Fail("old_string is empty", "Put the text to replace there; use Write to replace the whole file.")
@@ -214,15 +218,6 @@ func lines(e *backend.NotUniqueError) string {
 		text += " and more"
 	}
 	return text
-}
-
-// shorten cuts a text that an error quotes: the model wrote it and has it whole.
-func shorten(s string) string {
-	const most = 500
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
 // plural returns one of two words, by a count.

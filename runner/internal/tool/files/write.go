@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/deckhand-dev/deckhand/internal/shared/quote"
 	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
@@ -28,7 +29,7 @@ func (t *Toolset) write() tool.Tool {
 			return t.view.failed(in.Path, err)
 		}
 		if strings.ContainsFunc(in.Path, unicode.IsControl) { // it would deceive people and rules
-			return tool.Fail("Not a usable path: "+shorten(strconv.Quote(in.Path)), "Choose a name without line ends and other control characters."), nil
+			return tool.Fail("Not a usable path: "+quote.Clip(strconv.Quote(in.Path), maxQuote), "Choose a name without line ends and other control characters."), nil
 		}
 		written, err := t.overwrite(ctx, at, in.Content)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/deckhand-dev/deckhand/internal/shared/quote"
 	"github.com/deckhand-dev/deckhand/runner/internal/attachment"
 	"github.com/deckhand-dev/deckhand/runner/model"
 )
@@ -175,7 +176,7 @@ func (p *page) messages(answer object) {
 		if message == nil {
 			return
 		}
-		p.addf("[%s]", line(message.string("role"), 16))
+		p.addf("[%s]", quote.Line(message.string("role"), 16))
 		each(message["content"], p.content)
 	})
 }
@@ -209,7 +210,7 @@ func (p *page) known(kind string, part object) bool {
 		data, ok := part.text("data")
 		if ok {
 			data = withoutScheme(data)
-			p.addf("[%s %s, %s]", kind, line(part.string("mimeType"), 64), size(decodedLen(data)))
+			p.addf("[%s %s, %s]", kind, quote.Line(part.string("mimeType"), 64), size(decodedLen(data)))
 			p.addFile(data)
 		}
 		return ok
@@ -303,7 +304,7 @@ func ofType(kind string) string {
 	if kind == "" {
 		return "without a type"
 	}
-	return fmt.Sprintf("of type %q", line(kind, 64))
+	return fmt.Sprintf("of type %q", quote.Line(kind, 64))
 }
 
 // decodedLen returns the decoded size of a base64 text.

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/deckhand-dev/deckhand/internal/shared/quote"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
 
@@ -74,7 +75,7 @@ func (s *Server) list(ctx context.Context, cs *session) ([]offer, error) {
 		for _, t := range page.Tools {
 			o, ok := read(t)
 			if room -= len(o.input) + len(o.description); !ok || seen[o.name] || room < 0 || len(all) == maxOffered {
-				s.Log(fmt.Sprintf("the tool %q is left out: it has no name or a second one has it, or there are too many", line(t.Name, 64)))
+				s.Log(fmt.Sprintf("the tool %q is left out: it has no name or a second one has it, or there are too many", quote.Line(t.Name, 64)))
 				continue
 			}
 			seen[o.name] = true
@@ -103,7 +104,7 @@ func (s *Server) page(ctx context.Context, cs *session, cursor string) (page *mc
 		if !slices.Contains(taskOnly, t.Name) {
 			return false
 		}
-		s.Log(fmt.Sprintf("the tool %q is left out: it must be called as a task (execution.taskSupport is required), which is not supported", line(t.Name, 64)))
+		s.Log(fmt.Sprintf("the tool %q is left out: it must be called as a task (execution.taskSupport is required), which is not supported", quote.Line(t.Name, 64)))
 		return true
 	})
 	return page, nil
@@ -111,7 +112,7 @@ func (s *Server) page(ctx context.Context, cs *session, cursor string) (page *mc
 
 // read returns an offer for a tool of a server.
 func read(t *mcp.Tool) (offer, bool) {
-	o := offer{name: t.Name, description: clip(cmp.Or(t.Description, t.Title, t.Name), maxDescription), input: inputOf(t.InputSchema)}
+	o := offer{name: t.Name, description: quote.Clip(cmp.Or(t.Description, t.Title, t.Name), maxDescription), input: inputOf(t.InputSchema)}
 	if a := t.Annotations; a != nil {
 		o.readOnly, o.idempotent = a.ReadOnlyHint, a.IdempotentHint
 	}
@@ -281,12 +282,12 @@ func arguments(of []*mcp.PromptArgument) string {
 		if a == nil {
 			continue
 		}
-		b.WriteString("\n  " + line(a.Name, 128))
+		b.WriteString("\n  " + quote.Line(a.Name, 128))
 		if a.Required {
 			b.WriteString(" (required)")
 		}
 		if a.Description != "" {
-			b.WriteString(": " + line(a.Description, maxQuote))
+			b.WriteString(": " + quote.Line(a.Description, maxQuote))
 		}
 	}
 	return b.String()
@@ -319,7 +320,7 @@ func more(p *page, n int, cursor string) {
 		p.addf("[%d more are not shown]", n-maxListed)
 	}
 	if cursor != "" {
-		quoted, _ := json.Marshal(clip(cursor, 2<<10)) // a string: cannot fail
+		quoted, _ := json.Marshal(quote.Clip(cursor, 2<<10)) // a string: cannot fail
 		p.addf("[there is more: go on with cursor %s]", quoted)
 	}
 }
@@ -399,7 +400,7 @@ func elements(text []byte) ([]json.RawMessage, error) {
 
 // progressLine returns progress as a line for users.
 func progressLine(message string, done, total float64) string {
-	text := line(message, maxQuote)
+	text := quote.Line(message, maxQuote)
 	switch {
 	case total > 0:
 		text = fmt.Sprintf("%s (%g/%g)", text, done, total)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/deckhand-dev/deckhand/internal/shared/quote"
 	"github.com/deckhand-dev/deckhand/runner/internal/callreport"
 	"github.com/deckhand-dev/deckhand/runner/internal/dialerror"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/auth"
@@ -73,7 +74,7 @@ func list(names []string) string {
 	}
 	told := make([]string, len(names))
 	for i, n := range names {
-		told[i] = line(n, 128)
+		told[i] = quote.Line(n, 128)
 	}
 	return strings.Join(told, ", ") + more
 }
@@ -135,14 +136,14 @@ func (s *Server) failed(ctx context.Context, effect tool.Effect, err error) tool
 	case errors.Is(err, errGone):
 		return tool.Fail(name+" has ended: "+errGone.Error(), "Its tools do not come back in this attempt; do without them.")
 	case errors.As(err, &cred):
-		return tool.Fail(fmt.Sprintf("%s was not asked: %s", name, line(cred.Error(), maxErrorText)), "Nothing was done.", "That is for the owner of this agent to change.")
+		return tool.Fail(fmt.Sprintf("%s was not asked: %s", name, quote.Line(cred.Error(), maxErrorText)), "Nothing was done.", "That is for the owner of this agent to change.")
 	case errors.As(err, &reach):
-		callreport.SetUnreachable(ctx, line(cmp.Or(dialerror.Cause(err), reach.Error()), maxQuote))
-		return tool.Fail(fmt.Sprintf("%s cannot be reached: %s", name, line(reach.Error(), maxErrorText)), "Nothing was done.", once)
+		callreport.SetUnreachable(ctx, quote.Line(cmp.Or(dialerror.Cause(err), reach.Error()), maxQuote))
+		return tool.Fail(fmt.Sprintf("%s cannot be reached: %s", name, quote.Line(reach.Error(), maxErrorText)), "Nothing was done.", once)
 	case errors.As(err, &status) && status.isRefusal():
-		return tool.Fail(fmt.Sprintf("%s refused the request: %s", name, line(status.Error(), maxQuote)), "Nothing was done.", s.afterRefusal(status.code))
+		return tool.Fail(fmt.Sprintf("%s refused the request: %s", name, quote.Line(status.Error(), maxQuote)), "Nothing was done.", s.afterRefusal(status.code))
 	case serverError(err) != nil:
-		return tool.Fail(fmt.Sprintf("%s answered with an error: %s", name, clip(serverError(err).Message, maxErrorText)))
+		return tool.Fail(fmt.Sprintf("%s answered with an error: %s", name, quote.Clip(serverError(err).Message, maxErrorText)))
 	}
 	return lostAnswer(effect, name, err)
 }
@@ -161,10 +162,10 @@ func lostAnswer(effect tool.Effect, name string, err error) tool.Result {
 		return doubtful(effect, name+" gave an answer that makes no sense")
 	}
 	if repeatable(effect) {
-		return doubtful(effect, fmt.Sprintf("%s gave no usable answer, and was asked again: %s", name, line(err.Error(), maxErrorText)))
+		return doubtful(effect, fmt.Sprintf("%s gave no usable answer, and was asked again: %s", name, quote.Line(err.Error(), maxErrorText)))
 	}
 	return doubtful(effect, fmt.Sprintf("the connection to %s was lost during the call; it may have partly happened: %s",
-		name, line(err.Error(), maxErrorText)))
+		name, quote.Line(err.Error(), maxErrorText)))
 }
 
 // doubtful returns a failure after which the effect of the call is not known.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/deckhand-dev/deckhand/internal/shared/quote"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/tool"
 )
@@ -136,15 +137,15 @@ func textOf(c mcp.Content) string {
 
 // about returns a line about an offer of a server.
 func about(uri, name, media, description string) string {
-	text := line(uri, 2<<10)
+	text := quote.Line(uri, 2<<10)
 	if name != "" {
-		text += " " + line(name, maxQuote)
+		text += " " + quote.Line(name, maxQuote)
 	}
 	if media != "" {
-		text += " (" + line(media, 64) + ")"
+		text += " (" + quote.Line(media, 64) + ")"
 	}
 	if description != "" {
-		text += ": " + line(description, maxQuote)
+		text += ": " + quote.Line(description, maxQuote)
 	}
 	return text
 }

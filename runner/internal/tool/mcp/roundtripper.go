@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/deckhand-dev/deckhand/internal/shared/quote"
 )
 
 const (
@@ -99,7 +101,7 @@ func refusal(req *http.Request, resp *http.Response) (*http.Response, error) {
 		return resp, nil
 	}
 	_ = resp.Body.Close()
-	return nil, &statusError{code: code, text: line(http.StatusText(resp.StatusCode)+" "+string(text), maxQuote)}
+	return nil, &statusError{code: code, text: quote.Line(http.StatusText(resp.StatusCode)+" "+string(text), maxQuote)}
 }
 
 // isHTTPError reports whether a response without an error of the protocol does not belong to the protocol. Below status

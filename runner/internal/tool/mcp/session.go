@@ -13,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/deckhand-dev/deckhand/internal/shared/quote"
 	"github.com/deckhand-dev/deckhand/runner/internal/address"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
 	"github.com/deckhand-dev/deckhand/runner/internal/tool/auth"
@@ -124,7 +125,7 @@ func (s *session) atPath(ctx context.Context, at string, err error) error {
 	if u, parseErr := url.Parse(at); parseErr == nil && u.Path != "" {
 		path = u.Path
 	}
-	return fmt.Errorf("%s: there is no MCP server at the path %s. Correct the path of spec.http.url of the Toolset, which is often /mcp", *answer, line(path, maxQuote))
+	return fmt.Errorf("%s: there is no MCP server at the path %s. Correct the path of spec.http.url of the Toolset, which is often /mcp", *answer, quote.Line(path, maxQuote))
 }
 
 // openStandalone opens the standalone stream before the first request, because some servers send everything to the

@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"github.com/deckhand-dev/deckhand/internal/shared/quote"
 	"github.com/deckhand-dev/deckhand/runner/internal/sandbox"
 )
 
@@ -242,7 +243,7 @@ func (c *stdioConn) push(m jsonrpc.Message) error {
 func (c *stdioConn) dropLine(text []byte) {
 	const enough = 3
 	if c.dropped++; c.dropped <= enough {
-		c.log(fmt.Sprintf("a line on its standard output is no message of the protocol and was dropped: %q", line(string(clipBytes(text)), 120)))
+		c.log(fmt.Sprintf("a line on its standard output is no message of the protocol and was dropped: %q", quote.Line(string(clipBytes(text)), 120)))
 	}
 }
 
@@ -260,7 +261,7 @@ func (c *stdioConn) fail(err error) {
 // endReason returns how the program ended, or nil.
 func (c *stdioConn) endReason() error {
 	c.mu.Lock()
-	failure, stderr := c.failure, line(string(c.stderr.tail), maxErrorText)
+	failure, stderr := c.failure, quote.Line(string(c.stderr.tail), maxErrorText)
 	c.mu.Unlock()
 	if failure != nil {
 		return failure

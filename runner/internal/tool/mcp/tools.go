@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -367,29 +366,6 @@ func (q question) answeredBy(resp *http.Response, failure *jsonrpc.Error) *http.
 	answer.ContentLength = int64(len(body))
 	answer.Body = io.NopCloser(bytes.NewReader(body))
 	return &answer
-}
-
-// line returns a server's text for one of our lines: short, and without line breaks and control characters.
-func line(s string, n int) string {
-	s = clip(s, 4*n) // the rest is not looked at
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case !unicode.IsPrint(r):
-			return -1
-		}
-		return r
-	}, s)
-	return clip(strings.Join(strings.Fields(s), " "), n)
-}
-
-// clip cuts a text to at most n bytes, at a character.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
 }
 
 // size returns a number of bytes for users.

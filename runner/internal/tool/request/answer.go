@@ -8,9 +8,9 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
+	"github.com/deckhand-dev/deckhand/internal/shared/quote"
 	"github.com/deckhand-dev/deckhand/runner/internal/address"
 	"github.com/deckhand-dev/deckhand/runner/internal/callreport"
 	"github.com/deckhand-dev/deckhand/runner/internal/dialerror"
@@ -40,7 +40,7 @@ func read(resp *http.Response) answer {
 	a := answer{status: word(resp.Status), code: resp.StatusCode, media: word(resp.Header.Get("Content-Type"))}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
 	if a.cut = len(body) > maxBody; a.cut {
-		body = trimmed(body[:maxBody])
+		body = quote.WholeRunes(body[:maxBody])
 	} else if err != nil {
 		a.broken = word(err.Error())
 	}
@@ -59,19 +59,6 @@ func orUnknown(media string) string {
 	return media
 }
 
-// trimmed removes an incomplete character at the end.
-func trimmed(b []byte) []byte {
-	for i := 1; i <= min(utf8.UTFMax, len(b)); i++ {
-		if utf8.RuneStart(b[len(b)-i]) {
-			if !utf8.FullRune(b[len(b)-i:]) {
-				return b[:len(b)-i]
-			}
-			break
-		}
-	}
-	return b
-}
-
 // result returns the response for the model. remedy is what the owner of the Toolset can do if the server refused the
 // credentials.
 func (a answer) result(effect tool.Effect, remedy string) tool.Result {
@@ -79,7 +66,7 @@ func (a answer) result(effect tool.Effect, remedy string) tool.Result {
 	body, cut := a.text, a.cut
 	failed := a.code < 200 || a.code > 299
 	if failed && len(body) > maxExcerpt {
-		body, cut = string(trimmed([]byte(body[:maxExcerpt]))), true
+		body, cut = string(quote.WholeRunes([]byte(body[:maxExcerpt]))), true
 	}
 	if body != "" {
 		text += "\n\n" + body
@@ -141,20 +128,5 @@ func (s *sender) unanswered(req *http.Request, err error) tool.Result {
 	return tool.Fail(fmt.Sprintf("%s gave no answer: %s", host, word(err.Error())), "Try it once more later.")
 }
 
-// word returns an external text as part of one of our lines: short and printable.
-func word(s string) string {
-	const most = 300
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case !unicode.IsPrint(r):
-			return -1
-		}
-		return r
-	}, s[:min(len(s), 4*most)])
-	if len(s) > most {
-		s = string(trimmed([]byte(s[:most]))) + "…"
-	}
-	return s
-}
+// word returns an external text as part of one of our lines.
+func word(s string) string { return quote.Line(s, 300) }

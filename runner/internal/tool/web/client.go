@@ -15,8 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unicode"
 
+	"github.com/deckhand-dev/deckhand/internal/shared/quote"
 	"github.com/deckhand-dev/deckhand/internal/shared/weburl"
 	"github.com/deckhand-dev/deckhand/runner/internal/httpclient"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -319,29 +319,5 @@ func unreachable(to string, err error) tool.Result {
 // shown bounds external text in a message, in bytes.
 const shown = 300
 
-// show returns external text for one line of a message: truncated and without
-// control characters.
-func show(s string) string {
-	return clip(strings.Join(strings.Fields(printable(s)), " "), shown)
-}
-
-// printable removes characters that cannot be printed.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsSpace(r) {
-			return ' '
-		}
-		if !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, s)
-}
-
-// clip truncates a text to at most n bytes, at a character.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
-}
+// show returns external text for one line of a message.
+func show(s string) string { return quote.Line(s, shown) }

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
 
+	"github.com/deckhand-dev/deckhand/internal/shared/quote"
 	"github.com/deckhand-dev/deckhand/runner/internal/address"
 )
 
@@ -146,7 +147,7 @@ func (a *answer) encoding(body []byte, declared string) encoding.Encoding {
 		}
 	}
 	if a.cut {
-		body = trimRune(body)
+		body = quote.WholeRunes(body)
 	}
 	if utf8.Valid(body) {
 		return nil
@@ -186,19 +187,6 @@ func kindOf(media string) kind {
 // inspected.
 func guessable(media string) bool {
 	return strings.HasPrefix(media, "application/") && media != "application/pdf" && media != "application/zip"
-}
-
-// trimRune removes an incomplete character at the end.
-func trimRune(b []byte) []byte {
-	for i := 1; i <= min(utf8.UTFMax, len(b)); i++ {
-		if utf8.RuneStart(b[len(b)-i]) {
-			if !utf8.FullRune(b[len(b)-i:]) {
-				return b[:len(b)-i]
-			}
-			break
-		}
-	}
-	return b
 }
 
 // note describes what is missing of the body; empty if it is complete.
@@ -247,7 +235,7 @@ func headers(req *http.Request, wanted map[string]string) (dropped []string, err
 		name, value := http.CanonicalHeaderKey(strings.TrimSpace(written)), strings.TrimSpace(wanted[written])
 		switch {
 		case !httpguts.ValidHeaderFieldName(name):
-			return nil, &requestError{fmt.Sprintf("%q is no name of a header", clip(written, 80))}
+			return nil, &requestError{fmt.Sprintf("%q is no name of a header", quote.Clip(written, 80))}
 		case !httpguts.ValidHeaderFieldValue(value):
 			return nil, &requestError{fmt.Sprintf("the value of the header %s has a line end or a control character", name)}
 		case slices.Contains(refusedHeaders, name):

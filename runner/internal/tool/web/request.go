@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/deckhand-dev/deckhand/internal/shared/quote"
 	"github.com/deckhand-dev/deckhand/internal/shared/weburl"
 	"github.com/deckhand-dev/deckhand/runner/task"
 	"github.com/deckhand-dev/deckhand/runner/tool"
@@ -250,7 +251,7 @@ func canonicalHeaders(written map[string]string) (map[string]string, error) {
 	for _, name := range slices.Sorted(maps.Keys(written)) {
 		known := http.CanonicalHeaderKey(strings.TrimSpace(name))
 		if _, twice := all[known]; twice {
-			return nil, &requestError{fmt.Sprintf("the header %s is given twice; give it once", clip(known, 80))}
+			return nil, &requestError{fmt.Sprintf("the header %s is given twice; give it once", quote.Clip(known, 80))}
 		}
 		all[known] = strings.TrimSpace(written[name])
 	}

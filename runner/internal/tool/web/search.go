@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/deckhand-dev/deckhand/internal/shared/quote"
 	"github.com/deckhand-dev/deckhand/runner/internal/address"
 	"github.com/deckhand-dev/deckhand/runner/internal/callreport"
 	"github.com/deckhand-dev/deckhand/runner/internal/dialerror"
@@ -165,16 +166,16 @@ func (s *searcher) request(ctx context.Context, in searchIn) (*http.Request, err
 // show returns the results for the model.
 func (f found) show(in searchIn) tool.Result {
 	n := min(len(f.Results), maxResults)
-	summary := fmt.Sprintf("%q: %d results", clip(show(in.Query), 80), n)
+	summary := fmt.Sprintf("%q: %d results", quote.Line(in.Query, 80), n)
 	if n == 0 && f.Answer == "" {
 		return tool.Result{Text: "Nothing was found. Use fewer or other words.", Summary: summary}
 	}
 	var out strings.Builder
 	if f.Answer != "" {
-		fmt.Fprintf(&out, "Answer: %s\n\n", clip(strings.TrimSpace(f.Answer), maxAnswer))
+		fmt.Fprintf(&out, "Answer: %s\n\n", quote.Clip(strings.TrimSpace(f.Answer), maxAnswer))
 	}
 	for i, r := range f.Results[:n] {
-		fmt.Fprintf(&out, "%d. %s\n   %s\n", i+1, show(r.Title), clip(printable(r.URL), maxExcerpt))
+		fmt.Fprintf(&out, "%d. %s\n   %s\n", i+1, show(r.Title), quote.Line(r.URL, maxExcerpt))
 		var about []string
 		if r.Date != "" {
 			about = append(about, show(r.Date))
@@ -185,8 +186,8 @@ func (f found) show(in searchIn) tool.Result {
 		if len(about) > 0 {
 			fmt.Fprintf(&out, "   %s\n", strings.Join(about, ", "))
 		}
-		if excerpt := strings.Join(strings.Fields(printable(r.Content)), " "); excerpt != "" {
-			fmt.Fprintf(&out, "   %s\n", clip(excerpt, maxExcerpt))
+		if excerpt := quote.Line(r.Content, maxExcerpt); excerpt != "" {
+			fmt.Fprintf(&out, "   %s\n", excerpt)
 		}
 	}
 	return tool.Result{Text: strings.TrimSpace(out.String()), Summary: summary}

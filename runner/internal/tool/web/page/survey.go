@@ -2,6 +2,8 @@ package page
 
 import (
 	"strings"
+
+	"github.com/deckhand-dev/deckhand/internal/shared/quote"
 )
 
 // A part is the part of a page that counts as its content.
@@ -50,10 +52,7 @@ type textCount struct{ open, chars int }
 func newSurvey(src string) *survey {
 	s := &survey{grids: map[int]*grid{}}
 	walk(src, func(t tag) bool { return t.hidden() && t.name != "title" }, s)
-	s.title = strings.Join(strings.Fields(s.title), " ")
-	if len(s.title) > maxTitle {
-		s.title = strings.ToValidUTF8(s.title[:maxTitle], "") + "…"
-	}
+	s.title = quote.Clip(strings.Join(strings.Fields(s.title), " "), maxTitle)
 	return s
 }
 
