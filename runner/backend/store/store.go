@@ -1,3 +1,18 @@
+// Package store is a driver over a small key-value interface, for files that outlive a Run, such as an agent's
+// memories.
+//
+// A database needs four methods (KV) to hold them; Memory holds them in the process. The keys are the paths of the
+// files. A directory exists while a file is below it.
+//
+// What to know:
+//   - Two writers of one file are distinguished by the revision of the KV: the second finds that the file has
+//     changed since it was read.
+//   - The Store lists a directory by listing all keys below it, so a search of a tree
+//     lists as often as it has directories.
+//   - A name is valid UTF-8 without control characters, because it is a key and
+//     a line of a list.
+//   - Two processes that at the same time make the file "a" and the file "a/b"
+//     both succeed. Each is found by its name; a list shows the file.
 package store
 
 import (
@@ -6,10 +21,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"path"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -209,3 +226,47 @@ func prefixOf(dir string) string {
 	}
 	return dir + "/"
 }
+
+// A KV keeps values by their key. Every method is atomic, safe for concurrent
+// use, and stops soon after its context ends.
+type KV interface {
+	// Get returns the value of a key, or ErrNoKey.
+	Get(ctx context.Context, key string) (Value, error)
+	// Put sets the value of a key that has the given revision, or does not exist with None, and returns the new
+	// revision. Otherwise the error is ErrConflict. If the KV cannot store the value, the error is ErrFull.
+	Put(ctx context.Context, key string, data []byte, when Revision) (Revision, error)
+	// List yields the keys that begin with a prefix, in any order. An error ends
+	// it.
+	List(ctx context.Context, prefix string) iter.Seq2[Entry, error]
+	// Delete removes a key that has the given revision. Otherwise the error is ErrConflict, or ErrNoKey if the key does
+	// not exist.
+	Delete(ctx context.Context, key string, when Revision) error
+}
+
+// A Revision identifies one value of a key. A KV never uses it twice for the same key.
+type Revision = backend.Revision
+
+// None is the revision of a key that does not exist.
+const None = backend.None
+
+// A Value is the value of a key.
+type Value struct {
+	Entry
+	// Data is not changed by callers.
+	Data []byte
+}
+
+// An Entry is an entry of a list.
+type Entry struct {
+	Key      string
+	Size     int64
+	Revision Revision
+	ModTime  time.Time
+}
+
+// Errors of a KV, to be found with errors.Is.
+var (
+	ErrNoKey    = errors.New("no such key")
+	ErrConflict = errors.New("the key has another revision")
+	ErrFull     = errors.New("the store is full")
+)
