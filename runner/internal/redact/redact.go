@@ -8,7 +8,9 @@ package redact
 import (
 	"bytes"
 	"cmp"
+	"encoding/base64"
 	"encoding/json"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -185,4 +187,111 @@ func (t *table) at(s string) (found *form, wait bool) {
 		wait = wait || strings.HasPrefix(f.text, s)
 	}
 	return nil, wait
+}
+
+// spellings returns the forms in which a secret may appear, none shorter than MinSecret. Some may be listed twice.
+func spellings(value string) []string {
+	var all []string
+	// A key file often ends in a newline that the key does not have.
+	for _, v := range []string{value, strings.TrimSpace(value)} {
+		if len(v) < MinSecret {
+			continue
+		}
+		all = append(all, v)
+		all = append(all, inURLs(v)...)
+		all = append(all, base64s(v)...)
+	}
+	for _, s := range slices.Clone(all) {
+		all = append(all, escaped(s))
+	}
+	return slices.DeleteFunc(all, func(s string) bool { return len(s) < MinSecret })
+}
+
+// inURLs returns the encodings of a value in a URL. Some programs write a blank of a query as %20, or the digits
+// of escapes in lower case.
+func inURLs(v string) []string {
+	query := url.QueryEscape(v)
+	all := []string{query, strings.ReplaceAll(query, "+", "%20"), url.PathEscape(v)}
+	for _, s := range slices.Clone(all) {
+		parts := strings.Split(s, "%")
+		for i := 1; i < len(parts); i++ {
+			parts[i] = strings.ToLower(parts[i][:2]) + parts[i][2:]
+		}
+		all = append(all, strings.Join(parts, "%"))
+	}
+	return all
+}
+
+// lettersBefore is how many letters of base64 have bits of the 0, 1 or 2 bytes before a value.
+var lettersBefore = []int{0, 2, 3}
+
+// base64s returns the encodings of a value, alone and within a longer text ("user:password" of basic authentication).
+// There the letters depend on the position of the value modulo three, and the letters at its ends on the neighboring
+// bytes.
+func base64s(v string) []string {
+	var all []string
+	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		for shift, begin := range lettersBefore {
+			padded := make([]byte, shift, shift+len(v))
+			padded = append(padded, v...)
+			text := enc.EncodeToString(padded)
+			end := len(padded) * 8 / 6 // behind the last letter of our bits alone
+			all = append(all, text[begin:end])
+		}
+		all = append(all, enc.EncodeToString([]byte(v)))
+	}
+	return append(all, base64.StdEncoding.EncodeToString([]byte(v)), base64.URLEncoding.EncodeToString([]byte(v)))
+}
+
+// escaped returns s as it is written within a JSON string.
+func escaped(s string) string {
+	quoted, _ := json.Marshal(s) // a string: cannot fail
+	return string(quoted[1 : len(quoted)-1])
+}
+
+// A Stream redacts text that arrives in pieces. It holds back a possible beginning of a secret, so that a secret that
+// is split over two pieces is found.
+type Stream struct {
+	redactor *Redactor
+	held     string
+}
+
+// Stream returns a Stream of this Redactor.
+func (r *Redactor) Stream() *Stream { return &Stream{redactor: r} }
+
+// Write adds a piece and returns the text that is safe to show.
+func (s *Stream) Write(piece string) string {
+	known := s.redactor.knows()
+	if known == nil {
+		return piece
+	}
+	out, rest := known.replace(s.held+piece, part)
+	s.held = rest
+	return out
+}
+
+// Flush returns the text that was held back, at the end.
+func (s *Stream) Flush() string {
+	held := s.held
+	s.held = ""
+	return s.redactor.String(held)
+}
+
+// dropped makes strings.Map leave a character out.
+const dropped = -1
+
+// Printable returns s for a terminal: without control characters except newline and tab, and without characters that
+// change the direction of text.
+func Printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case r < 0x20, r >= 0x7f && r < 0xa0: // C0, DEL, C1
+			return dropped
+		case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069: // bidirectional overrides
+			return dropped
+		}
+		return r
+	}, s)
 }

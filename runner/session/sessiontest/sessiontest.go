@@ -1,3 +1,4 @@
+// Package sessiontest is the conformance suite of the port session.Store.
 package sessiontest
 
 import (

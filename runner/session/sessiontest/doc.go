@@ -1,2 +1,0 @@
-// Package sessiontest is the conformance suite of the port session.Store.
-package sessiontest
