@@ -1,9 +1,18 @@
+// Package model is the interface to language models. A Model has one method, Stream; Collect, the only assembler of
+// streams, collects whole answers from it. Because the interface is so small, retrying, pricing and routing are plain
+// decorators. Adapters are packages below this one and must pass the suite in modeltest. They read liberally and write
+// strictly, and never return an incomplete answer as a whole one: a stream that ends without a finish reason is an
+// *IncompleteError.
 package model
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"iter"
+	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/step"
 )
@@ -152,4 +161,102 @@ type Response struct {
 type Call struct {
 	Name string
 	Args string
+}
+
+// WireID returns the id of a call for requests: nine letters and digits, the only form that every known provider
+// accepts (Mistral accepts no other). It is unique in the session of the call, whose name is left out.
+func WireID(id string) string {
+	own := id[strings.LastIndexByte(id, '.')+1:]
+	first, n, _ := strings.Cut(own, "c")
+	if seq, ok := strings.CutPrefix(first, "s"); ok && number(seq, 4) && number(n, 3) {
+		return "s" + "0000"[len(seq):] + seq + "c" + "000"[len(n):] + n
+	}
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:])[:9]
+}
+
+// number reports whether a text is a number with a maximum number of digits, as step.CallID writes it.
+func number(text string, digits int) bool {
+	if text == "" || len(text) > digits || text[0] == '0' && text != "0" {
+		return false
+	}
+	return !strings.ContainsFunc(text, func(r rune) bool { return r < '0' || r > '9' })
+}
+
+// maxName is the longest name of a tool that providers accept.
+const maxName = 64
+
+// WireName returns the name of a tool in a form that every provider accepts. A model may invent an invalid name, and
+// with it in the session a provider would refuse each later request.
+func WireName(name string) string {
+	legal := strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, name)
+	return cmp.Or(legal[:min(len(legal), maxName)], "unnamed")
+}
+
+// Interlude is the text of an answer that is inserted between a tool result and a message of the user if there was
+// none: many chat templates accept no message of the user directly after a tool result.
+// https://github.com/mistralai/mistral-common
+const Interlude = "(continued)"
+
+// bytesPerToken is the usual ratio of English, code and JSON.
+const bytesPerToken = 4
+
+// overheadPerItem is the estimated number of tokens that a provider adds for each message and tool.
+const overheadPerItem = 4
+
+// EstimateInput estimates the input tokens of a request that no provider reported: after a broken stream, or before a
+// request.
+func EstimateInput(req *Request) int64 {
+	size, items := len(req.System), 1
+	var files []int64          // tokens of each
+	for i := range req.Steps { // by index: a session has thousands of them, and they are large
+		items++
+		s := &req.Steps[i]
+		for j := range s.Parts {
+			size += len(s.Parts[j].Text) + len(s.Parts[j].Provider)
+			if f := s.Parts[j].File; f != nil {
+				files = append(files, EstimateFile(f))
+			}
+		}
+		for j := range s.Calls {
+			size += len(s.Calls[j].Name) + len(s.Calls[j].Args)
+		}
+	}
+	for _, t := range req.Tools {
+		items++
+		size += len(t.Name) + len(t.Description) + len(t.Input)
+	}
+	total := EstimateTokens(size) + int64(items*overheadPerItem)
+	for _, tokens := range files[max(0, len(files)-MaxFiles):] {
+		total += tokens
+	}
+	return total
+}
+
+// The cost of images and documents, in tokens. Providers scale large images down before they count them. A page of a
+// PDF counts as text and an image.
+const (
+	pixelsPerToken     = 750
+	leastImage         = 85
+	mostImage          = 1_600
+	bytesPerTokenOfPDF = 40
+	leastDocument      = 1_500
+)
+
+// EstimateFile guesses how many tokens an image or a document is.
+func EstimateFile(f *step.File) int64 {
+	if f.Width == 0 {
+		return max(leastDocument, f.Size/bytesPerTokenOfPDF)
+	}
+	return min(max(int64(f.Width)*int64(f.Height)/pixelsPerToken, leastImage), mostImage)
+}
+
+// EstimateTokens estimates how many tokens a number of bytes of text are.
+func EstimateTokens(bytes int) int64 {
+	return int64((bytes + bytesPerToken - 1) / bytesPerToken)
 }

@@ -1,11 +1,14 @@
 package modeltest
 
 import (
+	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/deckhand-dev/deckhand/runner/model"
 )
@@ -162,4 +165,145 @@ func (m *Message) check() error {
 		}
 	}
 	return nil
+}
+
+// A wire is one API of models.
+type wire struct {
+	// read fills a Request from its raw body. check refuses what strict providers refuse.
+	read  func(*Request) error
+	check func(Request) error
+	// keys returns the API keys in the headers of a request.
+	keys   func(http.Header) []string
+	render func(Request, Turn) playback
+	// failure is the body of an error.
+	failure func(status int, message string) map[string]any
+	// marksCache reports whether requests mark how far a prompt is cached.
+	marksCache bool
+	// framed reports whether an answer is a stream of frames and not of lines.
+	framed bool
+}
+
+// chat is the wire of OpenAI's chat completions.
+var chat = &wire{
+	read:   func(r *Request) error { return json.Unmarshal(r.Raw, r) },
+	check:  Request.check,
+	keys:   func(h http.Header) []string { return []string{h.Get("Authorization"), h.Get("Api-Key")} },
+	render: render,
+	failure: func(status int, message string) map[string]any {
+		return map[string]any{"error": map[string]any{"message": message, "type": "scripted", "code": status}}
+	},
+}
+
+// shows reports whether a request carries the key.
+func (w *wire) shows(h http.Header, key string) bool {
+	for _, shown := range w.keys(h) {
+		if shown == key || shown == "Bearer "+key {
+			return true
+		}
+	}
+	return false
+}
+
+// refuse answers an error.
+func (w *wire) refuse(rw http.ResponseWriter, status int, message string) {
+	rw.Header().Set("Content-Type", "application/json")
+	if w.framed {
+		rw.Header().Set("X-Amzn-ErrorType", exceptionOf(status)+":http://internal.amazon.com/coral/com.amazon.bedrock/")
+	}
+	rw.WriteHeader(status)
+	_ = json.NewEncoder(rw).Encode(w.failure(status, message)) // the client went away
+}
+
+// A File is an image or a document in a request.
+type File struct {
+	MediaType string
+	Data      []byte
+}
+
+// UnmarshalJSON reads a message whose content is a text, a list of texts, images and documents,
+// or null.
+func (m *Message) UnmarshalJSON(data []byte) error {
+	type plain Message
+	var raw struct {
+		plain
+		Content json.RawMessage `json:"content"`
+	}
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return err
+	}
+	*m = Message(raw.plain)
+	if len(raw.Content) == 0 || raw.Content[0] != '[' {
+		return json.Unmarshal(orNull(raw.Content), &m.Content)
+	}
+	var parts []chatPart
+	if err := json.Unmarshal(raw.Content, &parts); err != nil {
+		return err
+	}
+	text := ""
+	for _, p := range parts {
+		switch {
+		case p.Type == "text" && p.Text != "":
+			text += p.Text
+		case p.Type == "image_url":
+			if err := m.addURL(p.ImageURL.URL, imageTypes); err != nil {
+				return err
+			}
+		case p.Type == "file" && p.File.Name != "":
+			if err := m.addURL(p.File.Data, documentTypes); err != nil {
+				return err
+			}
+		default:
+			return fmt.Errorf("a part of type %q with %d bytes of text", p.Type, len(p.Text))
+		}
+	}
+	m.Content = &text
+	return nil
+}
+
+// A chatPart is a part of a content of chat completions.
+type chatPart struct {
+	Type     string `json:"type"`
+	Text     string `json:"text"`
+	ImageURL struct {
+		URL string `json:"url"`
+	} `json:"image_url"`
+	File struct {
+		Name string `json:"filename"`
+		Data string `json:"file_data"`
+	} `json:"file"`
+}
+
+// The media types that providers take.
+var (
+	imageTypes    = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+	documentTypes = []string{"application/pdf"}
+)
+
+// addURL adds a file that is a data URL.
+func (m *Message) addURL(url string, types []string) error {
+	mediaType, data, ok := strings.Cut(strings.TrimPrefix(url, "data:"), ";base64,")
+	if !ok || !strings.HasPrefix(url, "data:") {
+		return fmt.Errorf("the URL %.40q is not a data URL", url)
+	}
+	return m.addFile(mediaType, data, types)
+}
+
+// addFile adds a file in base64.
+func (m *Message) addFile(mediaType, data string, types []string) error {
+	raw, err := base64.StdEncoding.DecodeString(data)
+	if err != nil || len(raw) == 0 || !slices.Contains(types, mediaType) {
+		return fmt.Errorf("a file of type %q with %d bytes is not one of %v (%w)", mediaType, len(raw), types, err)
+	}
+	if found := http.DetectContentType(bytes.TrimSpace(raw)); found != mediaType {
+		return fmt.Errorf("the file was specified using the media type %s, but appears to be %s", mediaType, found)
+	}
+	m.Files = append(m.Files, File{MediaType: mediaType, Data: raw})
+	return nil
+}
+
+func orNull(raw json.RawMessage) []byte {
+	if len(raw) == 0 {
+		return []byte("null")
+	}
+	return raw
 }

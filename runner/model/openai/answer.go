@@ -1,10 +1,14 @@
 package openai
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
+
+	jsonv1 "github.com/go-json-experiment/json/v1"
 
 	"github.com/deckhand-dev/deckhand/runner/internal/model/httpapi"
 	"github.com/deckhand-dev/deckhand/runner/model"
@@ -273,4 +277,201 @@ func (a *answer) end() (finish step.Finish, unclear string, err error) {
 	}
 	content := httpapi.Content{HasCalls: a.hasCalls, IsRefusal: a.isRefusal, IsTruncated: a.isTruncated}
 	return a.exchange.Finish(&a.ending, content, a.cause)
+}
+
+// A small chunk may have very many elements. A chunk beyond these bounds is an error.
+const (
+	maxChoices = 2 // one is requested
+	maxItems   = 4 * maxCalls
+)
+
+var errTooMany = errors.New("it holds more than any answer does")
+
+// A chunk is a part of an answer, or a whole answer without streaming. The client library's type drops fields that
+// providers add, and fails on unexpected types. Here every field is optional, and a value of a wrong type counts as
+// absent.
+type chunk struct {
+	Choices [maxChoices]choice `json:"choices"`
+	Usage   *usage             `json:"usage"`
+	Error   json.RawMessage    `json:"error"`
+}
+
+type choice struct {
+	Index        int                `json:"index"`
+	Delta        delta              `json:"delta"`
+	Message      delta              `json:"message"` // not streamed
+	FinishReason httpapi.ReasonText `json:"finish_reason"`
+	NativeReason httpapi.ReasonText `json:"native_finish_reason"` // OpenRouter
+	Usage        *usage             `json:"usage"`                // Moonshot
+	Error        json.RawMessage    `json:"error"`                // OpenRouter
+}
+
+type delta struct {
+	Content          content               `json:"content"`
+	Refusal          httpapi.Fragment      `json:"refusal"`
+	Reasoning        httpapi.Fragment      `json:"reasoning"`
+	ReasoningContent httpapi.Fragment      `json:"reasoning_content"`
+	ReasoningDetails list[json.RawMessage] `json:"reasoning_details"`
+	ToolCalls        list[callDelta]       `json:"tool_calls"`
+	FunctionCall     functionDelta         `json:"function_call"` // the API before tools
+	ExtraContent     optional              `json:"extra_content"`
+}
+
+type callDelta struct {
+	Index        number        `json:"index"` // empty: none
+	ID           string        `json:"id"`
+	Function     functionDelta `json:"function"`
+	ExtraContent optional      `json:"extra_content"`
+}
+
+type functionDelta struct {
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// A number is a JSON number as text; any other value is empty.
+type number string
+
+// UnmarshalJSON accepts any value.
+func (n *number) UnmarshalJSON(data []byte) error {
+	if '0' <= data[0] && data[0] <= '9' {
+		*n = number(data)
+	}
+	return nil
+}
+
+// optional is any JSON value but null.
+type optional json.RawMessage
+
+// UnmarshalJSON accepts any value.
+func (o *optional) UnmarshalJSON(data []byte) error {
+	if string(data) != "null" {
+		*o = bytes.Clone(data)
+	}
+	return nil
+}
+
+// A list is a JSON array of at most maxItems.
+type list[T any] []T
+
+// UnmarshalJSON accepts any value; anything but an array is empty.
+func (l *list[T]) UnmarshalJSON(data []byte) error {
+	if data[0] != '[' {
+		return nil
+	}
+	decoder := jsonv1.NewDecoder(bytes.NewReader(data))
+	_, _ = decoder.Token() // the bracket
+	for decoder.More() {
+		if len(*l) == maxItems {
+			return errTooMany
+		}
+		var item T
+		if err := httpapi.IgnoreTypeErrors(decoder.Decode(&item)); err != nil {
+			return err
+		}
+		*l = append(*l, item)
+	}
+	return nil
+}
+
+// content is a text, or a list of parts as Mistral writes it.
+type content struct {
+	text     string
+	thinking string
+}
+
+// UnmarshalJSON accepts any value.
+func (c *content) UnmarshalJSON(data []byte) error {
+	*c = content{text: httpapi.ParseFragment(data)}
+	if data[0] != '[' {
+		return nil
+	}
+	var parts list[struct {
+		Text     httpapi.Fragment `json:"text"`
+		Thinking texts            `json:"thinking"`
+	}]
+	err := json.Unmarshal(data, &parts)
+	for _, part := range parts {
+		c.text += string(part.Text)
+		c.thinking += string(part.Thinking)
+	}
+	return err
+}
+
+// texts is a text, or the texts of a list.
+type texts string
+
+// UnmarshalJSON accepts any value.
+func (t *texts) UnmarshalJSON(data []byte) error {
+	*t = texts(httpapi.ParseFragment(data))
+	if data[0] != '[' {
+		return nil
+	}
+	var parts list[struct {
+		Text httpapi.Fragment `json:"text"`
+	}]
+	err := json.Unmarshal(data, &parts)
+	var all strings.Builder
+	for _, part := range parts {
+		all.WriteString(string(part.Text))
+	}
+	*t = texts(all.String())
+	return err
+}
+
+// usage is the usage of an answer, in all fields that providers report it in.
+type usage struct {
+	Prompt     httpapi.Count `json:"prompt_tokens"`
+	Completion httpapi.Count `json:"completion_tokens"`
+	Total      httpapi.Count `json:"total_tokens"`
+
+	PromptDetails struct {
+		Cached     httpapi.Count `json:"cached_tokens"`
+		CacheWrite httpapi.Count `json:"cache_write_tokens"`
+		Text       httpapi.Count `json:"text_tokens"`
+		Audio      httpapi.Count `json:"audio_tokens"`
+		Image      httpapi.Count `json:"image_tokens"`
+		Video      httpapi.Count `json:"video_tokens"`
+	} `json:"prompt_tokens_details"`
+	CompletionDetails struct {
+		Reasoning httpapi.Count `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
+
+	Cached        httpapi.Count `json:"cached_tokens"`               // Moonshot
+	NumCached     httpapi.Count `json:"num_cached_tokens"`           // Mistral
+	CacheHit      httpapi.Count `json:"prompt_cache_hit_tokens"`     // DeepSeek
+	CacheCreation httpapi.Count `json:"cache_creation_input_tokens"` // Vercel
+
+	Audio        httpapi.Count `json:"audio_tokens"`         // Mistral
+	AudioSeconds httpapi.Count `json:"prompt_audio_seconds"` // Mistral
+
+	Cost  httpapi.Cost  `json:"cost"` // OpenRouter, Vercel, Perplexity: US dollars
+	Ticks httpapi.Ticks `json:"cost_in_usd_ticks"`
+}
+
+// mediaApart returns the tokens of audio, images and videos in the prompt that the reported prompt tokens leave out.
+// Mistral counts them only in the total, as other servers count thinking.
+func (u *usage) mediaApart() httpapi.Count {
+	details := &u.PromptDetails
+	media := max(details.Audio+details.Image+details.Video, u.Audio)
+	rest := u.Total - u.Prompt - u.Completion
+	isCounted := details.Text > 0 && details.Text+media == u.Prompt
+	switch {
+	case rest <= 0, rest == u.CompletionDetails.Reasoning, isCounted, media > rest:
+		return 0
+	case media == 0 && u.AudioSeconds > 0: // how long the audio is, and not how many tokens
+		return rest
+	}
+	return media
+}
+
+// convert returns the usage of a step.
+func (u *usage) convert() step.Usage {
+	return httpapi.Report{
+		Input: u.Prompt + u.mediaApart(), Output: u.Completion, Total: u.Total,
+		Reasoning:  u.CompletionDetails.Reasoning,
+		CacheRead:  max(u.PromptDetails.Cached, u.Cached, u.NumCached, u.CacheHit),
+		CacheWrite: max(u.PromptDetails.CacheWrite, u.CacheCreation),
+		Cost:       u.Cost, Ticks: u.Ticks,
+	}.Usage()
 }

@@ -1,9 +1,13 @@
+// Package catalog has the windows of well-known models, and which files they accept, for Models that do not set them. A
+// wrong value does little harm: if it is too small, a session is compacted early; if it is too large, the provider
+// refuses the request. Users can set contextWindow and maxOutputTokens of the Model.
 package catalog
 
 import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/internal/shared/modelfacts"
+	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
 // Defaults for a model that is not in the table.
@@ -46,4 +50,20 @@ func canonical(model string) string {
 		name = name[i+len("anthropic."):]
 	}
 	return name
+}
+
+// Takes returns a function that reports which kinds of parts a model accepts. A model that is not in the table of facts
+// is sent images and documents: its provider refuses them if it accepts none.
+func Takes(model string) func(step.PartKind) bool {
+	row, isBlind := modelfacts.TakesNoImages(strings.ReplaceAll(canonical(model), ":", "-"))
+	return func(kind step.PartKind) bool {
+		switch kind {
+		case step.PartImage:
+			return !isBlind
+		case step.PartDocument:
+			return !isBlind || row.PDF == modelfacts.Yes
+		default:
+			return true
+		}
+	}
 }

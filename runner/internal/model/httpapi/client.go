@@ -1,19 +1,37 @@
+// Package httpapi is the HTTP client that all model APIs share: one call of a model, bounded in time and size, whose
+// failures are the errors of package model.
+//
+// It does not depend on the format of requests and answers. A model begins a Call and sends one or more
+// requests in it. Its Decoder turns each Answer, a stream of events or one JSON document, into deltas:
+//
+//	Client ─ Begin ─▶ Call ─ Send ─▶ Answer ─ Relay ─▶ Decoder
+//	                   │ the key, read anew; timeouts
+//	                   │ statuses, web pages, redirects → typed errors
+//	                   └ all messages, without the key in them
+//
+// The endpoint is not trusted: nothing it does may block the caller, grow its memory without bound, or bring the key
+// into a message.
 package httpapi
 
 import (
 	"cmp"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"iter"
 	"maps"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/deckhand-dev/deckhand/internal/shared/clock"
+	"github.com/deckhand-dev/deckhand/runner/internal/address"
+	"github.com/deckhand-dev/deckhand/runner/internal/deadpath"
 	"github.com/deckhand-dev/deckhand/runner/internal/httpclient"
 	"github.com/deckhand-dev/deckhand/runner/model"
 	"github.com/deckhand-dev/deckhand/runner/model/provider"
@@ -124,11 +142,11 @@ func (c *Client) setHeaders(req *http.Request) {
 
 // Parse splits the address of an endpoint into a base URL, without a slash at its end, and a query. An address with a
 // credential is refused, and no error quotes it.
-func Parse(address string) (base, query string, err error) {
-	if address == "" {
+func Parse(raw string) (base, query string, err error) {
+	if raw == "" {
 		return "", "", errors.New("the endpoint is empty: write one such as http://ollama:11434/v1")
 	}
-	u, err := url.Parse(address)
+	u, err := url.Parse(raw)
 	if err != nil {
 		return "", "", errors.New("the endpoint is not a URL") // url's own error would quote it, password included
 	}
@@ -141,4 +159,111 @@ func Parse(address string) (base, query string, err error) {
 	query = u.RawQuery
 	u.RawQuery, u.Fragment = "", ""
 	return strings.TrimRight(u.String(), "/"), query, nil
+}
+
+// dialTimeout is short because failed connections are tried again.
+const dialTimeout = 10 * time.Second
+
+// A connection of HTTP/2 on which no frame came for pingAfter is sent a ping, and ends if
+// no answer comes within pingTimeout. Behind a proxy, only this finds a dead path.
+const (
+	pingAfter   = 10 * time.Second
+	pingTimeout = 5 * time.Second
+)
+
+// pathTimeouts bound how long a dead path stays undetected.
+type pathTimeouts struct {
+	// tcp is the longest time without an acknowledgement.
+	tcp time.Duration
+	// pingAfter and ping are for HTTP/2.
+	pingAfter, ping time.Duration
+}
+
+// deadPath are the pathTimeouts of each Client: together less than 20 s.
+var deadPath = pathTimeouts{tcp: deadpath.Limit, pingAfter: pingAfter, ping: pingTimeout}
+
+// NewTransport returns the default network of a Client, for Transports that wrap it.
+func NewTransport() http.RoundTripper { return transport(deadPath) }
+
+// transport returns a transport that ends connections whose path is dead.
+func transport(p pathTimeouts) *http.Transport {
+	t := httpclient.Transport(deadpath.Watch(address.DialContext(&net.Dialer{Timeout: dialTimeout}), p.tcp))
+	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: p.pingAfter, PingTimeout: p.ping}
+	return t
+}
+
+// signWithKey returns the Sign of a key, which is sent in each of the headers after a prefix.
+// A request that has such a header keeps it.
+func signWithKey(key func() (string, error), headers map[string]string) func(*http.Request) error {
+	if key == nil {
+		return nil
+	}
+	return func(req *http.Request) error {
+		secret, err := key()
+		if err != nil || secret == "" {
+			return err
+		}
+		for name, prefix := range headers {
+			if req.Header.Get(name) == "" {
+				req.Header.Set(name, prefix+secret)
+			}
+		}
+		return nil
+	}
+}
+
+// sign authenticates a request and records what that added to its headers.
+func (c *Call) sign(req *http.Request) error {
+	c.secrets = nil
+	if c.client.Sign == nil {
+		return nil
+	}
+	before := req.Header.Clone()
+	if err := c.client.Sign(req); err != nil {
+		if unauthorized, ok := errors.AsType[*model.UnauthorizedError](err); ok {
+			return unauthorized
+		}
+		return &model.NoCredentialError{Message: err.Error()}
+	}
+	for name, values := range req.Header {
+		if !slices.Equal(values, before[name]) {
+			c.secrets = append(c.secrets, secretsIn(values)...)
+		}
+	}
+	if slices.ContainsFunc(c.secrets, func(secret string) bool { return strings.ContainsFunc(secret, unicode.IsControl) }) {
+		return &model.UnauthorizedError{Message: "the key holds a character that no header may hold"}
+	}
+	return nil
+}
+
+// secretsIn returns the values of a header without the scheme before a space, such as Bearer.
+func secretsIn(values []string) []string {
+	var secrets []string
+	for _, value := range values {
+		if _, after, ok := strings.Cut(value, " "); ok {
+			value = after
+		}
+		if value != "" {
+			secrets = append(secrets, value)
+		}
+	}
+	return secrets
+}
+
+// untrusted returns the error for a connection that fails until a configuration is changed, or nil. An expired
+// certificate does not count, because it is renewed sooner or later.
+func (c *Call) untrusted(err error) error {
+	_, isUnknown := errors.AsType[x509.UnknownAuthorityError](err)
+	_, isOther := errors.AsType[x509.HostnameError](err)
+	refused, isRefused := errors.AsType[*address.RefusedError](err)
+	switch {
+	case isUnknown || isOther:
+		return &model.CertificateError{Message: c.Clean(err).Error(), Unknown: isUnknown}
+	case isRefused:
+		return &model.AddressError{Message: refused.Error()}
+	case errors.Is(err, http.ErrSchemeMismatch):
+		c.contentType = "HTTP to a request with HTTPS"
+		return c.final("write http:// in it, or start the server with TLS")
+	}
+	return nil
 }
