@@ -31,15 +31,18 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"net/http"
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/internal/testing/otlptest"
 	"github.com/deckhand-dev/deckhand/runner/model/modeltest"
 )
 
@@ -121,4 +124,82 @@ func source(path, variable string) ([]byte, error) {
 		return []byte(os.Getenv(variable)), nil
 	}
 	return os.ReadFile(path)
+}
+
+// newHandler returns the handler of the server: pages first, then an MCP server, and two APIs of models over one
+// script.
+func newHandler(chat, tools http.Handler, pages *http.ServeMux) http.Handler {
+	asked, effects, collector := &journal{entries: []Entry{}}, &counter{counts: map[string]int{}}, &otlptest.Collector{}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.Method + " " + r.URL.Path {
+		case "GET /healthz":
+			fmt.Fprintln(w, "ok")
+			return
+		case "GET /journal":
+			asked.ServeHTTP(w, r)
+			return
+		case "POST /count":
+			effects.add(w, r)
+			return
+		case "GET /counts":
+			effects.list(w, r)
+			return
+		case "POST /v1/traces", "POST /v1/metrics":
+			collector.ServeHTTP(w, r)
+			return
+		case "GET /traces":
+			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+			_, _ = io.WriteString(w, collector.Tree(r.URL.Query()["attributes"]...)) //nolint:gosec // plain text, for tests
+			return
+		}
+		asked.record(r)
+		if page, pattern := pages.Handler(r); pattern != "" {
+			page.ServeHTTP(w, r)
+			return
+		}
+		if r.URL.Path == "/mcp" {
+			tools.ServeHTTP(w, r)
+			return
+		}
+		normalizeKey(r)
+		if strings.HasSuffix(r.URL.Path, "/messages") && r.Method == http.MethodPost {
+			messages(w, r, chat)
+			return
+		}
+		chat.ServeHTTP(w, r)
+	})
+}
+
+// normalizeKey copies the API key from the header of the provider to the header that scripts read.
+func normalizeKey(r *http.Request) {
+	for _, name := range []string{"Api-Key", "X-Api-Key"} {
+		if key := r.Header.Get(name); key != "" && r.Header.Get("Authorization") == "" {
+			r.Header.Set("Authorization", "Bearer "+key)
+		}
+	}
+}
+
+// errRefused means that a model server did not answer.
+var errRefused = errors.New("the model server refused the request")
+
+// ask asks a model at an endpoint once, and prints the answer as the server wrote it.
+func ask(ctx context.Context, endpoint string) error {
+	body := strings.NewReader(`{"model":"trivial","messages":[{"role":"user","content":"Say it."}]}`)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint+"/chat/completions", body)
+	if err != nil {
+		return fmt.Errorf("asking: %w", err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("asking: %w", err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("%w: HTTP %s", errRefused, res.Status)
+	}
+	if _, err := io.Copy(os.Stdout, res.Body); err != nil {
+		return fmt.Errorf("reading the answer: %w", err)
+	}
+	return nil
 }

@@ -1,3 +1,17 @@
+// Package soak kills parts of Deckhand at seeded random moments, and counts what held.
+//
+// A soak has three layers, which share this package. Each plays Runs until enough was
+// killed, and checks the Invariants after every Run:
+//
+//   - runner: the runner as a process of this machine, with its journal on disk, between a
+//     scripted model, an API server that takes its reports, and a server of effects. The
+//     tests are in package runner.
+//   - operator: two operators that both lead on a real API server, with simulated pods. The
+//     tests are in this package.
+//   - cluster: everything on a real cluster. The test is in test/e2e.
+//
+// SOAK_SEED chooses the moments, SOAK_KILLS how many there are, and SOAK_RUN plays only the Run of that number. Seed
+// and number determine what happens to a Run, except for the order of calls of one turn, which run in parallel.
 package soak
 
 import (
@@ -183,3 +197,34 @@ func (t Tally) write(dir string) error {
 	}
 	return nil
 }
+
+// An Invariant is what must hold for each Run, whatever is killed.
+type Invariant string
+
+// The invariants, which are checked after every Run.
+const (
+	OneLivePod      Invariant = "I1"
+	AttemptsOnce    Invariant = "I2"
+	TerminalOnce    Invariant = "I3"
+	NothingRepeated Invariant = "I4"
+	Deadline        Invariant = "I5"
+	Size            Invariant = "I6"
+	NothingLeft     Invariant = "I7"
+)
+
+// Invariants are all invariants with their meaning, in order.
+var Invariants = []struct {
+	ID   Invariant
+	Text string
+}{
+	{OneLivePod, "a Run has at most one live pod"},
+	{AttemptsOnce, "no attempt number is used twice"},
+	{TerminalOnce, "a Run ends exactly once, and its end never changes"},
+	{NothingRepeated, "no committed step is lost or repeated, and no side effect happens twice: an effect of which only the intent is recorded is reported as interrupted"},
+	{Deadline, "a Run ends before its deadline"},
+	{Size, "a Run is smaller than 64 KiB"},
+	{NothingLeft, "nothing is left of a deleted Run"},
+}
+
+// MaxRun is the most bytes of a stored Run.
+const MaxRun = 64 << 10

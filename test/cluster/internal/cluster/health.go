@@ -11,9 +11,11 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/test/cluster/internal/enforce"
+	"github.com/deckhand-dev/deckhand/test/cluster/internal/proc"
 	"github.com/deckhand-dev/deckhand/test/cluster/internal/volumes"
 )
 
@@ -160,4 +162,39 @@ func fetch(ctx context.Context, client *http.Client, url string) ([]byte, error)
 		err = fmt.Errorf("%s answers %s", url, resp.Status)
 	}
 	return body, err
+}
+
+// ErrNotUp is returned by Status when part of the cluster is missing.
+var ErrNotUp = errors.New("the cluster is not up; run `cluster up`")
+
+// Status prints the state of each component.
+func (s Site) Status(ctx context.Context, out io.Writer) error {
+	healthy := true
+	for _, c := range s.components().all() {
+		r, err := proc.Read(s.pidFile(c.name))
+		if err != nil {
+			return err
+		}
+		state := "healthy"
+		if !r.Alive() {
+			state = "not running"
+		} else if err := c.healthy(ctx); err != nil {
+			state = err.Error()
+		}
+		healthy = healthy && state == "healthy"
+		fmt.Fprintf(out, "%-24s %7d  %s\n", c.name, r.PID, state)
+	}
+	if !healthy {
+		return ErrNotUp
+	}
+	fmt.Fprintln(out)
+	for _, args := range [][]string{{"get", "nodes"}, {"get", "pods", "--all-namespaces"}} {
+		cmd := exec.CommandContext(ctx, s.Kubectl(), append([]string{"--kubeconfig", s.Kubeconfig()}, args...)...)
+		cmd.Stdout, cmd.Stderr = out, out
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("asking the API server: %w", err)
+		}
+	}
+	fmt.Fprintf(out, "\nexport KUBECONFIG=%s\nkubectl: %s\n", s.Kubeconfig(), s.Kubectl())
+	return nil
 }

@@ -6,18 +6,27 @@ import (
 	"archive/tar"
 	"bytes"
 	"cmp"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"slices"
 
+	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
@@ -210,4 +219,137 @@ func pulledSize(img v1.Image) (int64, error) {
 		size += blob.Size
 	}
 	return size, nil
+}
+
+// A Layer is a gzipped tar in a file, with its digests and sizes, which take seconds to compute.
+type Layer struct {
+	File   string  `json:"file"`
+	Length int64   `json:"length"`
+	Sum    v1.Hash `json:"sum"`     // of the file
+	RawSum v1.Hash `json:"raw_sum"` // of the tar in it
+}
+
+// Pack makes a layer of a folder and keeps owners and times.
+func Pack(ctx context.Context, folder, out string) (Layer, error) {
+	f, err := os.Create(out)
+	if err != nil {
+		return Layer{}, fmt.Errorf("creating layer: %w", err)
+	}
+	l, err := pack(ctx, folder, f)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return Layer{}, fmt.Errorf("packing %s: %w", folder, err)
+	}
+	return l, nil
+}
+
+func pack(ctx context.Context, folder string, f *os.File) (Layer, error) {
+	sum, rawSum := sha256.New(), sha256.New()
+	zip, err := gzip.NewWriterLevel(io.MultiWriter(f, sum), gzip.BestSpeed)
+	if err != nil {
+		return Layer{}, err
+	}
+	// Debian's tar knows of hard links and odd owners what there is to know.
+	cmd := exec.CommandContext(ctx, "tar", "--numeric-owner", "--sort=name", "-C", folder, "-cf", "-", ".")
+	cmd.Stdout, cmd.Stderr = io.MultiWriter(zip, rawSum), os.Stderr
+	if err := errors.Join(cmd.Run(), zip.Close()); err != nil {
+		return Layer{}, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return Layer{}, err
+	}
+	return Layer{File: f.Name(), Length: info.Size(), Sum: hashOf(sum), RawSum: hashOf(rawSum)}, nil
+}
+
+func hashOf(h hash.Hash) v1.Hash {
+	return v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(h.Sum(nil))}
+}
+
+// Digest returns the sum of the file.
+func (l Layer) Digest() (v1.Hash, error) { return l.Sum, nil }
+
+// DiffID returns the sum of the tar.
+func (l Layer) DiffID() (v1.Hash, error) { return l.RawSum, nil }
+
+// Size returns the length of the file.
+func (l Layer) Size() (int64, error) { return l.Length, nil }
+
+// MediaType returns the type of a gzipped tar.
+func (Layer) MediaType() (types.MediaType, error) { return types.DockerLayer, nil }
+
+// Compressed reads the file.
+func (l Layer) Compressed() (io.ReadCloser, error) { return os.Open(l.File) }
+
+// Uncompressed reads the tar.
+func (l Layer) Uncompressed() (io.ReadCloser, error) {
+	f, err := os.Open(l.File)
+	if err != nil {
+		return nil, err
+	}
+	zip, err := gzip.NewReader(f)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return unzipped{zip, f}, nil
+}
+
+// unzipped reads a tar and closes its file.
+type unzipped struct {
+	io.Reader
+	io.Closer
+}
+
+// WriteLayout writes images of several architectures into a new OCI layout, as one
+// index, and returns the digest of the index.
+func WriteLayout(specs []Spec, directory string) (v1.Hash, error) {
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, s := range specs {
+		img, err := build(s, types.OCILayer)
+		if err != nil {
+			return v1.Hash{}, fmt.Errorf("building image %s: %w", s.Name, err)
+		}
+		img = mutate.ConfigMediaType(mutate.MediaType(img, types.OCIManifestSchema1), types.OCIConfigJSON)
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{
+			Add:        img,
+			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: s.Arch}},
+		})
+	}
+	if err := os.RemoveAll(directory); err != nil {
+		return v1.Hash{}, fmt.Errorf("emptying the layout: %w", err)
+	}
+	written, err := layout.Write(directory, empty.Index)
+	if err != nil {
+		return v1.Hash{}, fmt.Errorf("creating the layout: %w", err)
+	}
+	if err := written.AppendIndex(index); err != nil {
+		return v1.Hash{}, fmt.Errorf("writing the layout: %w", err)
+	}
+	return index.Digest()
+}
+
+// Push pushes the index of a layout to a registry, with the credentials of docker login.
+func Push(ctx context.Context, directory, image string) error {
+	tag, err := name.NewTag(image, name.StrictValidation)
+	if err != nil {
+		return fmt.Errorf("reading image name: %w", err)
+	}
+	root, err := layout.ImageIndexFromPath(directory)
+	if err != nil {
+		return fmt.Errorf("reading the layout %s: %w", directory, err)
+	}
+	manifest, err := root.IndexManifest()
+	if err != nil {
+		return fmt.Errorf("reading the layout %s: %w", directory, err)
+	}
+	if len(manifest.Manifests) != 1 {
+		return errors.New("reading the layout " + directory + ": it must have one index")
+	}
+	index, err := root.ImageIndex(manifest.Manifests[0].Digest)
+	if err != nil {
+		return fmt.Errorf("reading the layout %s: %w", directory, err)
+	}
+	if err := remote.WriteIndex(tag, index, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
+		return fmt.Errorf("pushing %s: %w", image, err)
+	}
+	return nil
 }

@@ -1,9 +1,20 @@
+// Package toolbox makes images that resemble those of users: a Debian with a shell, git, Python and Go, and a Debian
+// with Node.js and MCP servers. It makes them from the mirror of Debian and from programs of this machine, without a
+// container engine.
+//
+//	toolbox:dev   Debian ── Go, its standard library compiled
+//	mcp:dev       Debian ── Node.js, MCP servers
+//
+// A layer takes minutes to make and is therefore cached, outside of clones and clusters, under a name with a hash of
+// its inputs.
 package toolbox
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -73,4 +84,35 @@ func installed(folder string) bool {
 
 func (o Options) name(program string) string {
 	return fmt.Sprintf("%s/%s:%s", o.Registry, program, o.Tag)
+}
+
+// modules is the directory of Node.js packages in the image.
+const modules = "/opt/mcp"
+
+// node returns the layer of this machine's Node.js and of packages that npm installed
+// in a folder.
+func node(ctx context.Context, installed string) (layer, error) {
+	program, err := output(exec.CommandContext(ctx, "node", "--print", "process.execPath"))
+	if err != nil {
+		return layer{}, err
+	}
+	version, err := output(exec.CommandContext(ctx, program, "--version"))
+	if err != nil {
+		return layer{}, err
+	}
+	lock, err := os.ReadFile(filepath.Join(installed, "package-lock.json"))
+	if err != nil {
+		return layer{}, fmt.Errorf("reading which packages are installed: %w", err)
+	}
+	return layer{
+		name:   "node",
+		inputs: []string{"1", program, version, fmt.Sprintf("%x", sha256.Sum256(lock))},
+		fill: func(ctx context.Context, root string) error {
+			err := copyTree(ctx, filepath.Dir(program), filepath.Join(root, "usr/local/bin"), filepath.Base(program))
+			if err != nil {
+				return err
+			}
+			return copyTree(ctx, installed, filepath.Join(root, modules), "--exclude=*.d.ts", "--exclude=*.map", "node_modules")
+		},
+	}, nil
 }

@@ -1,3 +1,14 @@
+// Package volumes gives claims of the class "standard" a place on the one node: a folder below the cluster's own, as a
+// PersistentVolume of the kind `local`, so that fsGroup works as with any disk. The size that a claim requests is not
+// enforced, as on most test clusters, unless the claim has
+//
+//	annotations: {deckhand.test/enforce-size: "true"}
+//
+// Its folder is then a file system in memory of exactly that size, for tests of a full disk. Written bytes count as
+// memory of the pod that writes them.
+//
+// Volumes are made where their first pod was scheduled (WaitForFirstConsumer), and are deleted with their claim and all
+// its data. Block volumes are not supported.
 package volumes
 
 import (
@@ -6,8 +17,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -142,4 +155,52 @@ func (w *worker) remove(ctx context.Context, v *corev1.PersistentVolume) error {
 	}
 	fmt.Fprintf(w.log, "removed %s\n", v.Name)
 	return nil
+}
+
+// A site is the folder of all volumes, which its nodes share.
+type site struct {
+	nodes []string
+	dir   string
+	mount func(path string, size int64) error // a file system in memory
+}
+
+// folder returns the folder of the volume of a name. It never uses a path from the volume itself,
+// so that only folders of this site are removed.
+func (s site) folder(name string) string { return filepath.Join(s.dir, filepath.Base(name)) }
+
+// lay makes the folder of a volume. Like a new disk it belongs to root, and the kubelet changes its group to the
+// fsGroup of the pod.
+func (s site) lay(v *corev1.PersistentVolume) error {
+	folder := s.folder(v.Name)
+	if err := os.Mkdir(folder, 0o755); errors.Is(err, os.ErrExist) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("making the folder: %w", err)
+	}
+	if v.Annotations[enforceSize] != "true" {
+		return nil
+	}
+	if err := s.mount(folder, v.Spec.Capacity.Storage().Value()); err != nil {
+		return errors.Join(fmt.Errorf("mounting the folder: %w", err), os.Remove(folder))
+	}
+	return nil
+}
+
+// clear removes the folder of a volume with all its files. No pod uses it: Kubernetes keeps a claim while a pod uses
+// it.
+func (s site) clear(v *corev1.PersistentVolume) error {
+	folder := s.folder(v.Name)
+	err := unix.Unmount(folder, unix.MNT_DETACH)
+	if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) { // nothing is mounted there
+		return fmt.Errorf("unmounting the folder: %w", err)
+	}
+	if err := os.RemoveAll(folder); err != nil {
+		return fmt.Errorf("removing the folder: %w", err)
+	}
+	return nil
+}
+
+// mountMemory mounts a file system of a size in memory.
+func mountMemory(path string, size int64) error {
+	return unix.Mount("deckhand-volume", path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("size=%d,mode=0755", size))
 }
