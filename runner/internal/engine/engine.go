@@ -1,10 +1,10 @@
 // Package engine is the agent loop: ask the model, run the tool calls that it asks for, until it is done or must stop.
 //
-// What comes next is a pure function of the session (next.go, a list of rules). The loop executes it (session.go): it
-// asks the model (turn.go, and modelerrors.go where that fails), compacts the session (compact.go), passes on messages
-// of users and of the runner, has tool calls run (package toolcall), and asks users to raise limits that are used up
-// (limits.go). Everything is recorded before it has an effect (records.go), and the sessions in memory are computed
-// from the records (package state): a resumed session (resume.go) therefore equals the interrupted one.
+// What comes next is a pure function of the session (next.go, a list of rules). The loop executes it (session.go). It
+// asks the model (turn.go, and modelwait.go and modelend.go if that fails), compacts the session (compact.go), passes
+// on messages of users and of the runner, has tool calls run (package toolcall), and asks users to raise limits that
+// are used up (limits.go). Everything is recorded before it has an effect, and the sessions in memory are computed from
+// the records (package state): a resumed session (resume.go) therefore equals the interrupted one.
 //
 //	          ┌────────────────────┐
 //	resume → │        next        │ → end
@@ -13,7 +13,7 @@
 //	           ↑    │ execute │    │       in the journal
 //	           └────┴────┴────┴────┘
 //
-// Sessions form a tree (delegate.go): a call of an agent runs this same loop in a session named after the call, which
+// Sessions form a tree: a call of an agent runs this same loop in a session named after the call, which
 // is resumed like any other. They share one meter, in which each has an account, and the requests to approvers and to
 // the operator (package approval). Signals of approvers, operator and kubelet are one value (package signals). The
 // status is a function of all these (progress.go).

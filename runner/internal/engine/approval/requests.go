@@ -1,6 +1,6 @@
 // Package approval asks users for Decisions and the operator for child Runs, and waits for the outcome.
 //
-// A Request is shown in the Run's status while a session or a call waits for it (requests.go, display.go). Decisions
+// A Request is shown in the Run's status while a session or a call waits for it (requests.go). Decisions
 // are matched with the requests (decisions.go), and so are the results of child Runs. One loop does all waiting
 // (wait.go). Activity knows when the whole Run waits. A runner whose journal is on a volume then leaves (suspend.go),
 // and the next attempt repeats the open requests.

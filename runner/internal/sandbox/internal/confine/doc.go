@@ -12,8 +12,8 @@
 //   - Landlock (landlock.go): TCP only to ports from 1024, no changes below the
 //     protected directory, and signals only to confined processes.
 //
-// On a machine that is not a container (private.go), Landlock allows no port, and the
-// filter leaves the connect calls to the server (connect.go), which connects to the proxy
+// On a machine that is not a container (PrivateThread), Landlock allows no port, and the
+// filter leaves the connect calls to the server, which connects to the proxy
 // only.
 //
 // Package probe measures whether it is effective.
