@@ -65,7 +65,6 @@ generate: bin/tools/controller-gen bin/tools/crd-ref-docs ## Generate deep copie
 	mkdir -p charts/deckhand/files/crd charts/deckhand/files/rbac
 	cp config/crd/bases/*.yaml charts/deckhand/files/crd/ # a chart cannot read outside its directory
 	find config/rbac -name '*.yaml' ! -name kustomization.yaml -exec cp {} charts/deckhand/files/rbac/ ';'
-	go run ./hack/eventsdoc
 	go run ./hack/reference
 	bin/tools/crd-ref-docs --config=hack/apidoc/config.yaml --templates-dir=hack/apidoc --renderer=markdown \
 		--source-path=api/v1alpha1 --output-path=docs/reference/api.md --log-level=ERROR

@@ -1,6 +1,6 @@
 // Command reference writes pages of docs/reference from their sources: reasons.md from the doc comments of
 // api/v1alpha1/conditions.go, chart-values.md from the comments of the chart's values.yaml, metrics.md from
-// internal/run/runmetrics.
+// internal/run/runmetrics, events.md from runner/events.
 package main
 
 import (
@@ -24,6 +24,7 @@ func main() {
 		"docs/reference/reasons.md":      func() (string, error) { return fromFile("api/v1alpha1/conditions.go", reasons) },
 		"docs/reference/chart-values.md": func() (string, error) { return fromFile("charts/deckhand/values.yaml", chartValues) },
 		"docs/reference/metrics.md":      func() (string, error) { return metrics(runmetrics.Families()), nil },
+		"docs/reference/events.md":       eventsPage,
 	} {
 		text, err := write()
 		if err == nil {
@@ -233,11 +234,6 @@ func sentence(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-func oneLine(doc *ast.CommentGroup) string {
-	if doc == nil {
-		return ""
-	}
-	return strings.Join(strings.Fields(doc.Text()), " ")
-}
+func oneLine(doc *ast.CommentGroup) string { return strings.Join(strings.Fields(doc.Text()), " ") }
 
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }

@@ -1,5 +1,3 @@
-// Command eventsdoc writes docs/reference/events.md from the Go types of the
-// events: make generate.
 package main
 
 import (
@@ -8,7 +6,6 @@ import (
 	"go/parser"
 	"go/token"
 	"maps"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -22,7 +19,7 @@ const (
 	contract = "runner/task/*.go"
 )
 
-const head = `# Events
+const eventsHead = `# Events
 
 Each line of a runner's standard output (` + "`kubectl logs POD`" + `) is one event, a JSON object:
 
@@ -45,37 +42,30 @@ Each line of a runner's standard output (` + "`kubectl logs POD`" + `) is one ev
 
 `
 
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "eventsdoc:", err)
-		os.Exit(1)
-	}
-}
-
-// run writes the page.
-func run() error {
+// eventsPage returns the page of the events.
+func eventsPage() (string, error) {
 	docs, err := read(sources)
 	if err != nil {
-		return err
+		return "", err
 	}
 	shared, err := read(contract)
 	if err != nil {
-		return err
+		return "", err
 	}
 	var b strings.Builder
-	b.WriteString(head)
+	b.WriteString(eventsHead)
 	for _, p := range events.Payloads {
 		name := reflect.TypeOf(p).Name()
 		d, found := docs[name]
 		if !found || d.doc == "" {
-			return fmt.Errorf("the event %s has no comment: write one on %s in %s", p.EventType(), name, sources)
+			return "", fmt.Errorf("the event %s has no comment: write one on %s in %s", p.EventType(), name, sources)
 		}
 		if d.fields == nil {
 			d.fields = shared[d.of].fields
 		}
 		describe(&b, string(p.EventType()), name, d)
 	}
-	return os.WriteFile("docs/reference/events.md", []byte(b.String()), 0o600)
+	return b.String(), nil
 }
 
 // read returns the types in the files that match a pattern.
@@ -138,15 +128,4 @@ func describe(b *strings.Builder, kind, name string, d documented) {
 		fmt.Fprintf(b, "- `%s`%s\n", key, note)
 	}
 	b.WriteString("\n")
-}
-
-func oneLine(c *ast.CommentGroup) string {
-	return strings.Join(strings.Fields(c.Text()), " ")
-}
-
-func sentence(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
 }
