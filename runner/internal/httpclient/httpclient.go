@@ -1,3 +1,4 @@
+// Package httpclient makes the HTTP clients of the runner, so that all have the same bounds.
 package httpclient
 
 import (

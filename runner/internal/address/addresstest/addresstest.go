@@ -1,3 +1,4 @@
+// Package addresstest resolves names for tests, without a network.
 package addresstest
 
 import (

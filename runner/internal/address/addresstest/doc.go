@@ -1,2 +1,0 @@
-// Package addresstest resolves names for tests, without a network.
-package addresstest
