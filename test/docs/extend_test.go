@@ -59,7 +59,7 @@ func within(files []string, text string) bool {
 func TestOptionsAreExplained(t *testing.T) {
 	page := read(t, filepath.Join(root, "docs", "extend", "README.md"))
 	example := read(t, filepath.Join(root, "examples", "custom-runner", "main.go"))
-	options := option.FindAllStringSubmatch(read(t, filepath.Join(root, "runner", "options.go")), -1)
+	options := option.FindAllStringSubmatch(read(t, filepath.Join(root, "runner", "main.go")), -1)
 	if len(options) == 0 {
 		t.Fatal("there are no options")
 	}
