@@ -1,7 +1,9 @@
 package journal
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"path/filepath"
 	"slices"
@@ -132,7 +134,7 @@ func openSource(dir string, c Continued, depth int) (*source, error) {
 		return nil, fmt.Errorf("more than %d Runs continue each other: begin a new one with what matters of them in its prompt", maxChain)
 	}
 	dir = SourceDir(dir)
-	found, first, err := segmentsOf(dir, c.RunUID)
+	found, first, err := segmentsOf(dir, c.RunUID, checkSegment)
 	if err != nil {
 		return nil, err
 	}
@@ -155,9 +157,26 @@ func openSource(dir string, c Continued, depth int) (*source, error) {
 	return s, s.cut(c)
 }
 
-// segmentsOf returns the files of the journal of a Run that has begun, and its first header.
-func segmentsOf(dir, runUID string) ([]segment, *Header, error) {
-	found, err := segments(dir)
+// CheckOwner returns a NotContinuedError if a state directory has no journal of the Run with a name and a UID. It reads
+// the headers alone: Open finds what else is wrong.
+func CheckOwner(dir, run, runUID string) error {
+	_, _, err := segmentsOf(dir, runUID, readHeader)
+	return notContinued(run, err)
+}
+
+// notContinued returns a NotContinuedError for an error of the journal of a Run. An error of the disk is returned as it
+// is, because the next attempt may read it.
+func notContinued(run string, err error) error {
+	failed, is := errors.AsType[*fs.PathError](err)
+	if err == nil || is && !errors.Is(failed, fs.ErrNotExist) {
+		return err
+	}
+	return &NotContinuedError{Run: run, Err: err}
+}
+
+// segmentsOf returns the files of the journal of a Run that has begun, as read returns them, and its first header.
+func segmentsOf(dir, runUID string, read func(segment) (segment, error)) ([]segment, *Header, error) {
+	found, err := readSegments(dir, read)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -233,3 +233,49 @@ func TestTheOwnerOfAJournal(t *testing.T) {
 		}
 	}
 }
+
+// The headers alone tell whose journal a directory has.
+func TestCheckOwner(t *testing.T) {
+	header := func(version int, uid string) string {
+		return lineOf(t, Record{Seq: 1, Kind: KindHeader, Header: &Header{Version: version, RunUID: uid, Attempt: 1}})
+	}
+	for name, tc := range map[string]struct {
+		files map[string]string
+		want  string // empty: it is
+	}{
+		"its journal":                            {map[string]string{"journal-0001.jsonl": header(1, "one") + "torn"}, ""},
+		"an attempt that was cut, and a later":   {map[string]string{"journal-0001.jsonl": `{"crc":"`, "journal-0002.jsonl": header(1, "one")}, ""},
+		"an empty volume":                        {nil, "has no journal"},
+		"something else":                         {map[string]string{"journal.jsonl": header(1, "one")}, "has no journal"},
+		"a journal that was cut before it began": {map[string]string{"journal-0001.jsonl": header(1, "one")[:20]}, "has no journal"},
+		"of another Run":                         {map[string]string{"journal-0001.jsonl": header(1, "two")}, `belongs to the Run with UID "two", not "one"`},
+		"whose later attempt is another Run's":   {map[string]string{"journal-0001.jsonl": header(1, "one"), "journal-0002.jsonl": header(1, "two")}, `"two", not "one"`},
+		"of a newer runner":                      {map[string]string{"journal-0001.jsonl": header(FormatVersion+1, "one")}, "has format 3"},
+		"damaged":                                {map[string]string{"journal-0001.jsonl": "x\n" + header(1, "one")}, "not a line of a journal"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for file, content := range tc.files {
+				write(t, filepath.Join(dir, file), content)
+			}
+			err := CheckOwner(dir, "first", "one")
+			if tc.want == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if _, refused := errors.AsType[*NotContinuedError](err); !refused || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%v, want %s", err, tc.want)
+			}
+		})
+	}
+	if _, refused := errors.AsType[*NotContinuedError](CheckOwner(filepath.Join(t.TempDir(), "none"), "first", "one")); !refused {
+		t.Error("a directory that does not exist is not refused")
+	}
+	dir := t.TempDir()
+	makeDir(t, filepath.Join(dir, "journal-0001.jsonl"))
+	if _, refused := errors.AsType[*NotContinuedError](CheckOwner(dir, "first", "one")); refused {
+		t.Error("an error of the disk counts as an answer")
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -129,10 +128,7 @@ func (d *Dir) openContinued(first *Header) (*Continued, error) {
 	}
 	from, err := openSource(d.opts.Dir, asked, 1)
 	if err != nil {
-		if failed, is := errors.AsType[*fs.PathError](err); is && !errors.Is(failed, fs.ErrNotExist) {
-			return nil, err // of the disk: the next attempt may read it
-		}
-		return nil, &NotContinuedError{Run: c.Run, Err: err}
+		return nil, notContinued(c.Run, err)
 	}
 	d.earlier.continued = from
 	if first != nil {
@@ -321,8 +317,16 @@ func attemptOf(name string) (int, bool) {
 	return attempt, err == nil && name == segmentPath("", attempt)
 }
 
-// segments reads the headers of the files of a directory, oldest attempt first.
-func segments(dir string) ([]segment, error) {
+// IsFile reports whether a file of a state directory is a part of its journal.
+func IsFile(name string) bool {
+	_, is := attemptOf(name)
+	return is
+}
+
+// segments reads the files of a directory, oldest attempt first.
+func segments(dir string) ([]segment, error) { return readSegments(dir, checkSegment) }
+
+func readSegments(dir string, read func(segment) (segment, error)) ([]segment, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("listing the state directory: %w", err)
@@ -333,7 +337,7 @@ func segments(dir string) ([]segment, error) {
 		if !is {
 			continue
 		}
-		s, err := checkSegment(segment{attempt: attempt, path: filepath.Join(dir, e.Name())})
+		s, err := read(segment{attempt: attempt, path: filepath.Join(dir, e.Name())})
 		if err != nil {
 			return nil, err
 		}
@@ -373,6 +377,17 @@ func checkSegment(s segment) (segment, error) {
 		if err != nil {
 			return s, withLocation(err, s, n)
 		}
+	}
+	return s, nil
+}
+
+// readHeader reads the first line of a segment.
+func readHeader(s segment) (segment, error) {
+	for l, err := range lines(s.path) {
+		if err == nil {
+			err = s.addLine(l)
+		}
+		return s, withLocation(err, s, 1)
 	}
 	return s, nil
 }
