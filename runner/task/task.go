@@ -408,7 +408,7 @@ type Git struct {
 	Depth    int    `json:"depth,omitempty"`
 	// Secret names the Secret with its credentials; empty: none.
 	Secret string `json:"secret,omitempty"`
-	// Publish pushes the resulting files to the branch deckhand/<run>.
+	// Publish pushes the resulting files to the branch deckhand/<run>, or to the branch of the Run that is continued.
 	Publish bool `json:"publish,omitempty"`
 }
 

@@ -44,6 +44,8 @@ type Environment struct {
 	// Only a pod has these.
 
 	origin         string // the state that several Runs share about one workspace; empty: it is this Run's own
+	source         string // the directories of the Run that is continued
+	home           string // of commands, for the copy of that of the Run that is continued; empty: there is none
 	size           int64  // of the workspace in bytes; zero: no bound
 	servers        string // the directory of the sandboxes of MCP servers; empty: there are none
 	terminationLog string // the file of the termination message; empty: there is none
@@ -90,6 +92,8 @@ func InPod() Environment {
 		SignalsFile:    task.SignalsFile,
 		State:          task.StateDir,
 		origin:         mounted(task.OriginDir),
+		source:         task.SourceDir,
+		home:           mounted(task.Home),
 		Workspace:      task.Workspace,
 		size:           workspaceSize(os.Getenv(task.EnvWorkspaceSize)),
 		Sandbox:        task.SandboxDir,

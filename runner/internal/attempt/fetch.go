@@ -15,6 +15,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/internal/shared/report"
 	"github.com/deckhand-dev/deckhand/runner/internal/config"
+	"github.com/deckhand-dev/deckhand/runner/internal/journal"
 	"github.com/deckhand-dev/deckhand/runner/internal/redact"
 	"github.com/deckhand-dev/deckhand/runner/internal/signals"
 	"github.com/deckhand-dev/deckhand/runner/internal/workspace"
@@ -62,6 +63,9 @@ func endOf(err error) *task.EndError {
 	if refused, is := errors.AsType[*workspace.RefusedError](err); is {
 		return &task.EndError{Reason: task.ReasonMisconfigured, Message: "Preparing the workspace: " + refused.Message, Cause: err}
 	}
+	if _, is := errors.AsType[*journal.NotContinuedError](err); is {
+		return nothingToContinue(err)
+	}
 	reason := task.ReasonToolUnavailable
 	if errors.Is(err, syscall.ENOSPC) {
 		reason = task.ReasonStorageFull
@@ -78,17 +82,20 @@ func (e Environment) prepareWorkspace(ctx context.Context) (task.Task, error) {
 	if err != nil {
 		return t, task.End(task.ReasonMisconfigured, "%w", err)
 	}
-	repository, err := e.repository(ctx, t, s.Workspace.Git)
-	if err != nil {
+	options := workspace.Options{
+		Workspace: e.Workspace, State: e.State, Home: e.home, Origin: e.origin, MaxBytes: e.size,
+		Log: func(text string) { e.Log.Info(text) },
+	}
+	if t.Continue != nil {
+		if err := e.takeWork(ctx, *t.Continue, s.Workspace.Git, options); err != nil || t.Continue.Workspace != task.ContinueFresh {
+			return t, err
+		}
+	}
+	if options.Git, err = e.repository(ctx, t, s.Workspace.Git); err != nil {
 		return t, err
 	}
-	files := make([]workspace.Files, 0, len(s.Workspace.Files))
 	for i, at := range s.Workspace.Files {
-		files = append(files, workspace.Files{Dir: filepath.Join(task.FilesDir, strconv.Itoa(i)), Path: at})
-	}
-	options := workspace.Options{
-		Workspace: e.Workspace, State: e.State, Origin: e.origin, Git: repository, Files: files, MaxBytes: e.size,
-		Log: func(text string) { e.Log.Info(text) },
+		options.Files = append(options.Files, workspace.Files{Dir: filepath.Join(task.FilesDir, strconv.Itoa(i)), Path: at})
 	}
 	wait, cancel := context.WithTimeout(ctx, fetchFor)
 	defer cancel()
@@ -98,6 +105,18 @@ func (e Environment) prepareWorkspace(ctx context.Context) (task.Task, error) {
 			e.Log.Warn("Preparing the workspace failed", "error", err)
 		}
 		return err
+	})
+}
+
+// takeWork copies the session and the files of the Run that is continued. It needs no credentials of its repository.
+func (e Environment) takeWork(ctx context.Context, c task.Continue, g *task.Git, o workspace.Options) error {
+	if g != nil {
+		o.Git = &workspace.Git{URL: g.URL, Revision: g.Revision}
+	}
+	return workspace.TakeOver(ctx, o, workspace.Source{
+		State: filepath.Join(e.source, "state"), Origin: filepath.Join(e.source, "origin"),
+		Workspace: filepath.Join(e.source, "workspace"), Home: filepath.Join(e.source, "home"),
+		Continue: c, Folders: config.SessionFolders(c), Warn: func(text string) { e.Log.Warn(text) },
 	})
 }
 

@@ -96,7 +96,7 @@ func (e Environment) journalEnd(err error) error {
 	)
 	switch {
 	case errors.As(err, &missing):
-		return task.End(task.ReasonNothingToContinue, "%w", err)
+		return nothingToContinue(err)
 	case errors.As(err, &locked):
 		return task.End(task.ReasonRunnerFailed, "%s (%w%s)", lockedAdvice[e.Place], err, holder(locked))
 	case errors.As(err, &corrupt):
@@ -109,6 +109,11 @@ func (e Environment) journalEnd(err error) error {
 		return task.End(task.ReasonStorageFull, "%w", err)
 	}
 	return err
+}
+
+// nothingToContinue ends an attempt before it has done anything.
+func nothingToContinue(err error) *task.EndError {
+	return task.End(task.ReasonNothingToContinue, "%w. Nothing was done: to begin from the start, create a Run with the whole prompt", err)
 }
 
 // holder names the process that holds a journal.

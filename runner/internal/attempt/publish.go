@@ -1,6 +1,7 @@
 package attempt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,9 +92,13 @@ func (p *publisher) push(ctx context.Context, out engine.Outcome) (pushed *task.
 		return nil, "", fmt.Errorf("opening the workspace: %w", err)
 	}
 	defer root.Close()
+	branch, err := workspace.Branch(p.State)
+	if err != nil {
+		return nil, "", err
+	}
 	options := workspace.PublishOptions{
 		Workspace: root, State: p.State, Origin: p.origin, Git: repository,
-		Branch:  "deckhand/" + p.task.Run.Name,
+		Branch:  cmp.Or(branch, "deckhand/"+p.task.Run.Name),
 		Message: commitMessage(p.task.Run, p.redact.String(redact.Printable(out.Text))),
 		Author:  workspace.Author{Name: "Deckhand", Email: p.snapshot.Agent.Name + "@" + p.task.Run.Namespace + ".deckhand", When: p.began},
 	}

@@ -123,8 +123,19 @@ func (p Parts) missing(agent task.Agent) string {
 		"\nDo not rely on what is missing, and say so where it matters. Changes to files of Git LFS and below submodules are not published."
 }
 
-// sessionFolders are the folders of a state directory with files of the session.
-var sessionFolders = []string{"results", "memories", "tmp", "mounts", "attachments", "commands", "hands"}
+// sessionFolders are the folders of a state directory with files of the session. The first ones are taken over also by a
+// Run that does not take over the workspace: what the session refers to, and notes.
+var sessionFolders = []string{"results", "memories", "attachments", "tmp", "mounts", "commands", "hands"}
+
+const foldersOfFresh = 3
+
+// SessionFolders returns the folders of the state directory of another Run that a Run takes over.
+func SessionFolders(c task.Continue) []string {
+	if c.Workspace == task.ContinueFresh {
+		return sessionFolders[:foldersOfFresh]
+	}
+	return sessionFolders
+}
 
 // TakeFiles moves the files of a session into the state directory of a Run, dir, from the state directory of the Run that it
 // continues, or of one before. What is there stays, so that it can be done again after a crash.

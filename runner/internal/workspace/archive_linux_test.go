@@ -41,6 +41,9 @@ func TestAFileThatCannotBeReadHidesNoOther(t *testing.T) {
 	}
 }
 
+// WithoutRights is for the tests outside of the package.
+var WithoutRights = withoutRights
+
 // withoutRights calls a function as a user who is not root: the rights of files are decided by
 // thread.
 func withoutRights(t *testing.T, call func()) {

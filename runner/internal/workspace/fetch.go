@@ -19,15 +19,7 @@ const stagingDir = ".deckhand-fetch"
 // incomplete Fetch is discarded or completed. Concurrent calls for the same
 // workspace are serialized.
 func Fetch(ctx context.Context, o Options) error {
-	if err := errors.Join(os.MkdirAll(in(o.State, ""), 0o700), os.MkdirAll(in(o.origin(), ""), 0o700)); err != nil {
-		return fmt.Errorf("making the state directory: %w", err)
-	}
-	root, err := os.OpenRoot(o.Workspace)
-	if err != nil {
-		return fmt.Errorf("opening the workspace: %w", err)
-	}
-	defer root.Close()
-	release, err := lock(ctx, in(o.origin(), fetchLock), func() { o.log("Waiting for another Run that prepares the workspace") })
+	root, release, err := o.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -40,6 +32,21 @@ func Fetch(ctx context.Context, o Options) error {
 		return share(ctx, o, root, f)
 	}
 	return fill(ctx, o, root, f)
+}
+
+// open makes the state directory, and opens and locks the workspace.
+func (o Options) open(ctx context.Context) (root *os.Root, release func(), err error) {
+	if err := errors.Join(os.MkdirAll(in(o.State, ""), 0o700), os.MkdirAll(in(o.origin(), ""), 0o700)); err != nil {
+		return nil, nil, fmt.Errorf("making the state directory: %w", err)
+	}
+	if root, err = os.OpenRoot(o.Workspace); err != nil {
+		return nil, nil, fmt.Errorf("opening the workspace: %w", err)
+	}
+	unlock, err := lock(ctx, in(o.origin(), fetchLock), func() { o.log("Waiting for another Run that prepares the workspace") })
+	if err != nil {
+		return nil, nil, errors.Join(err, root.Close())
+	}
+	return root, func() { unlock(); _ = root.Close() }, nil
 }
 
 // fill is Fetch for a workspace that is not shared.
@@ -129,7 +136,7 @@ func stage(ctx context.Context, o Options, root *os.Root, f fetched) (fetched, e
 
 // clearStaging makes an empty stagingDir.
 func clearStaging(root *os.Root) error {
-	if err := root.RemoveAll(stagingDir); err != nil {
+	if err := removeTree(root, stagingDir); err != nil {
 		return fmt.Errorf("removing what an earlier attempt left half done: %w", err)
 	}
 	if err := git.MakeDir(root, stagingDir); err != nil {
@@ -204,7 +211,7 @@ func move(root *os.Root) error {
 		return err
 	}
 	for _, e := range staged {
-		if err := root.Rename(stagingDir+"/"+e.Name(), e.Name()); err != nil {
+		if err := moveEntry(root, e.Name()); err != nil {
 			return fmt.Errorf("moving what was fetched into place: %w", err)
 		}
 	}
@@ -212,6 +219,23 @@ func move(root *os.Root) error {
 		return fmt.Errorf("removing an empty directory: %w", err)
 	}
 	return nil
+}
+
+// moveEntry moves one staged entry. A directory can only be moved while it is not read-only.
+func moveEntry(root *os.Root, name string) error {
+	staged := stagingDir + "/" + name
+	info, err := root.Lstat(staged)
+	if err != nil {
+		return err
+	}
+	const writable = 0o200
+	if !info.IsDir() || info.Mode()&writable != 0 {
+		return root.Rename(staged, name)
+	}
+	if err := root.Chmod(staged, info.Mode()|writable); err != nil {
+		return err
+	}
+	return errors.Join(root.Rename(staged, name), root.Chmod(name, info.Mode()))
 }
 
 // stagedEntries returns the staged entries. It refuses if a name exists already.
@@ -270,7 +294,9 @@ type Options struct {
 	// Origin is the directory for the clone and the record of Runs that share a
 	// workspace. Default: State.
 	Origin string
-	// MaxBytes bounds the files of the repository, as git.Target does. Zero: no bound.
+	// Home is the home directory of commands, for TakeOver; empty: there is none.
+	Home string
+	// MaxBytes bounds the files of the repository, as git.Target does, and each directory that is copied. Zero: no bound.
 	MaxBytes int64
 	// Git may be nil.
 	Git   *Git

@@ -161,8 +161,12 @@ type joined struct {
 // A published is the record of Publish in the state directory.
 type published struct {
 	Version int `json:"version"`
-	// Commits are the commits that this Run has pushed or was about to push, oldest first.
+	// Commits are the commits that this Run, or a Run that it continues, has pushed or was about to push, oldest first.
 	Commits []string `json:"commits"`
+	// Branch is their branch; records of earlier versions lack it.
+	Branch string `json:"branch,omitempty"`
+	// Continues is the name of the Run whose branch it was before; empty: it is of this Run.
+	Continues string `json:"continues,omitempty"`
 }
 
 // maxCommits bounds published.Commits.

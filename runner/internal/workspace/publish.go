@@ -54,6 +54,13 @@ func Publish(ctx context.Context, o PublishOptions) (Published, error) {
 	return Published{Branch: o.Branch, Commit: p.commit, Files: p.files, LeftOut: p.left.List(maxLeftOut)}, nil
 }
 
+// Branch returns the branch that was published before from a state directory; empty: none.
+func Branch(state string) (string, error) {
+	var p published
+	err := load(state, publishedFile, &p)
+	return p.Branch, err
+}
+
 // maxLeftOut bounds the names in Published.LeftOut, in bytes.
 const maxLeftOut = 100
 
@@ -135,7 +142,7 @@ func (p *publishing) next(tip string) (string, error) {
 	case tip == "" && p.files == 0:
 		return "", nil
 	case tip != "" && !slices.Contains(p.earlier.Commits, tip):
-		return "", git.Refused("The branch %q is there already, at %s, which this Run did not publish: delete the branch, or start a Run of another name.", p.o.Branch, tip)
+		return "", p.foreign(tip)
 	case tip != "":
 		parent = tip
 	}
@@ -154,13 +161,21 @@ func (p *publishing) next(tip string) (string, error) {
 	return p.commit, p.recordCommit()
 }
 
+// foreign refuses the commit of a branch that no Run of this chain has pushed.
+func (p *publishing) foreign(tip string) error {
+	if from := p.earlier.Continues; from != "" {
+		return git.Refused("The branch %q is at %s, which neither this Run nor Run %s published: delete the branch, or continue from a step (continueFrom.step) to publish a branch of its own.", p.o.Branch, tip, from)
+	}
+	return git.Refused("The branch %q is there already, at %s, which this Run did not publish: delete the branch, or start a Run of another name.", p.o.Branch, tip)
+}
+
 // recordCommit records the commit before it is pushed, because the answer of the
 // server may be lost.
 func (p *publishing) recordCommit() error {
 	if slices.Contains(p.earlier.Commits, p.commit) {
 		return nil
 	}
-	p.earlier.Version = 1
+	p.earlier.Version, p.earlier.Branch = 1, p.o.Branch
 	p.earlier.Commits = append(p.earlier.Commits, p.commit)
 	p.earlier.Commits = p.earlier.Commits[max(len(p.earlier.Commits)-maxCommits, 0):]
 	if err := save(p.o.State, publishedFile, p.earlier); err != nil {

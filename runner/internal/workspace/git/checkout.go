@@ -177,7 +177,7 @@ func (c *checkout) entry(ctx context.Context, name string, e entry, attrs attrib
 		}
 		return c.directory(ctx, name, e.hash, attrs)
 	case e.mode == filemode.Submodule:
-		c.missing.Submodules = c.missing.Submodules.with(name)
+		c.missing.Submodules = c.missing.Submodules.With(name)
 		return errors.Join(c.record(name, e, nil), c.makeDir(at))
 	case e.mode == filemode.Symlink:
 		return c.link(name, e)
@@ -227,7 +227,7 @@ func (c *checkout) notePointer(name string, e entry, attrs attributes) error {
 	}
 	pointer, err := c.store.isPointer(e.hash)
 	if pointer {
-		c.missing.Pointers = c.missing.Pointers.with(name)
+		c.missing.Pointers = c.missing.Pointers.With(name)
 	}
 	return err
 }

@@ -35,8 +35,8 @@ type Paths struct {
 // maxPaths bounds Paths.Names.
 const maxPaths = 20
 
-// with returns the list with one more path.
-func (p Paths) with(name string) Paths {
+// With returns the list with one more path.
+func (p Paths) With(name string) Paths {
 	if p.Count++; len(p.Names) < maxPaths {
 		p.Names = append(p.Names, printable(name))
 	}
@@ -187,7 +187,7 @@ func (l *lfsTrees) entry(name string, old, now entry, attrs attributes) (entry, 
 	if err != nil || known {
 		return now, err
 	}
-	l.left = l.left.with(name)
+	l.left = l.left.With(name)
 	return old, nil
 }
 

@@ -39,7 +39,7 @@ func TestAListOfPathsHasARoom(t *testing.T) {
 	}
 	var all Paths
 	for range maxPaths + 1 {
-		all = all.with("a\nb")
+		all = all.With("a\nb")
 	}
 	if len(all.Names) != 20 || all.Count != 21 || strings.Contains(all.Names[0], "\n") {
 		t.Errorf("kept are %d of %d, the first is %q", len(all.Names), all.Count, all.Names[0])
