@@ -212,7 +212,7 @@ func (s *session) reportSchemas() {
 // completePrompt adds to the prompt of the Run's own session.
 func (s *session) completePrompt(ctx context.Context, prompt string, before state.Before) string {
 	if before.Run != "" {
-		return strings.TrimSpace(prompt + "\n\n" + continuedNote(before))
+		return strings.TrimSpace(prompt + "\n\n" + s.continuedNote(before))
 	}
 	if s.run.config.BuildPrompt != nil {
 		prompt = s.run.config.BuildPrompt(ctx, prompt, s.calls.Allows)
@@ -224,11 +224,16 @@ func (s *session) completePrompt(ctx context.Context, prompt string, before stat
 }
 
 // continuedNote says which Run is continued, and what is left of it.
-func continuedNote(before state.Before) string {
-	if before.Step > 0 {
-		return fmt.Sprintf(noteForked, before.Run, before.Step)
+func (s *session) continuedNote(before state.Before) string {
+	files, forkFiles := noteCopied, noteForkCopy
+	if c := s.run.config.Task.Continue; c != nil && c.Workspace == task.ContinueFresh {
+		files = fmt.Sprintf(noteNoFiles, task.Workspace)
+		forkFiles = files
 	}
-	return fmt.Sprintf(noteContinued, before.Run, cmp.Or(before.Ended, "no result"))
+	if before.Step > 0 {
+		return fmt.Sprintf(noteForked, before.Run, before.Step, forkFiles)
+	}
+	return fmt.Sprintf(noteContinued, before.Run, cmp.Or(before.Ended, "no result"), files)
 }
 
 // endOfVeto returns the end that belongs to the veto of a layer. Any other error is returned unchanged.

@@ -416,8 +416,11 @@ const (
 	noteLost      = "The processes that ran beside this session have ended: the runner or its pod was replaced.\n%s\n%s Start again what you still need."
 	noteFiles     = "Files are as they were left."
 	noteLostFiles = "What was written below %s before was lost. Other files are as they were left."
-	noteContinued = "This continues the work of the Run %s, which ended with %s. Files may have changed since: look before you rely on what you read here. Processes that it started have ended, and approvals that it was given are asked for again."
-	noteForked    = "This continues the work of the Run %s from its step %d on. What it did after that is not in this session, but files are as it left them at its end, or have changed since: look at them before you rely on what you read here."
+	noteContinued = "This continues the work of the Run %s, which ended with %s. %s Processes that it started have ended, and approvals that it was given are asked for again."
+	noteForked    = "This continues the work of the Run %s from its step %d on. What it did after that is not in this session. %s"
+	noteCopied    = "Files may have changed since: look before you rely on what you read here."
+	noteForkCopy  = "But files are as it left them at its end, or have changed since: look at them before you rely on what you read here."
+	noteNoFiles   = "Its files are not here: %s has the files that the work begins with. Look before you rely on what you read here."
 	noteFresh     = "The attempt before this one ended: %s. This is attempt %d and begins from the start."
 
 	resultDeep     = "Agents may call each other only %d deep (limits.depth). Do this part of the work yourself."
