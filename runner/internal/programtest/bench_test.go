@@ -3,10 +3,13 @@ package programtest_test
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -70,30 +73,69 @@ func endpoint(l net.Listener) string { return "http://" + l.Addr().String() + "/
 // the clock and in time of the processor.
 func untilAsked(b *testing.B, listener net.Listener, next func() *bench) {
 	b.Helper()
-	if _, err := program(); err != nil {
-		b.Fatal(err)
-	}
+	program(b, "runner-local")
 	var busy time.Duration
 	for b.Loop() {
 		c := next().command(b)
-		if err := c.Start(); err != nil {
-			b.Fatal(err)
-		}
-		conn, err := listener.Accept()
-		if err != nil {
-			b.Fatal(err)
-		}
-		if _, err := bufio.NewReader(conn).ReadByte(); err != nil {
-			b.Fatal(err)
-		}
+		untilByte(b, listener, c)
 		b.StopTimer()
 		_ = c.Process.Kill()
-		_ = conn.Close()
 		_ = c.Wait()
 		busy += c.ProcessState.UserTime() + c.ProcessState.SystemTime()
 		b.StartTimer()
 	}
 	b.ReportMetric(float64(busy.Milliseconds())/float64(b.N), "cpu-ms/op")
+}
+
+// untilByte starts a run and returns the time to the first byte at the model.
+func untilByte(b *testing.B, listener net.Listener, c *exec.Cmd) time.Duration {
+	b.Helper()
+	began := time.Now()
+	if err := c.Start(); err != nil {
+		b.Fatal(err)
+	}
+	conn, err := listener.Accept()
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := bufio.NewReader(conn).ReadByte(); err != nil {
+		b.Fatal(err)
+	}
+	return time.Since(began)
+}
+
+// BenchmarkContinue takes over a session of a thousand steps of 20 KB, and resumes one in turn. The first has to read a
+// journal in the folder of its source, and to begin one of its own.
+func BenchmarkContinue(b *testing.B) {
+	listener := listen(b)
+	resumed := newBench(b, endpoint(listener), nil)
+	fill(b, resumed.state)
+	next := newBench(b, endpoint(listener), func(tk *task.Task, _ *task.Snapshot) {
+		tk.Run.UID, tk.Continue = "next", &task.Continue{Run: "one", RunUID: "local", Models: []string{"m"}}
+	})
+	source := b.TempDir()
+	fill(b, source)
+	state := next.state
+	times := map[*bench][]time.Duration{}
+	for n := 0; b.Loop(); n++ {
+		next.state = state + strconv.Itoa(n)
+		if err := errors.Join(os.Mkdir(next.state, 0o700), os.Symlink(source, journal.SourceDir(next.state))); err != nil {
+			b.Fatal(err)
+		}
+		for _, t := range []*bench{resumed, next} {
+			c := t.command(b)
+			times[t] = append(times[t], untilByte(b, listener, c))
+			_ = c.Process.Kill()
+			_ = c.Wait()
+		}
+	}
+	slices.Sort(times[resumed])
+	slices.Sort(times[next])
+	resume, takeOver := times[resumed][len(times[resumed])/2], times[next][len(times[next])/2]
+	b.ReportMetric(float64(resume.Microseconds())/1000, "resume-ms")
+	b.ReportMetric(float64(takeOver.Microseconds())/1000, "continue-ms")
+	b.ReportMetric(max(float64((takeOver-resume).Microseconds())/1000, 0), "more-ms")
 }
 
 // fill writes a journal of a thousand steps of 20 KB.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -22,27 +21,38 @@ import (
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
-// program builds runner-local once for all tests, static as it is released.
-var program = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "runner-local")
-	if err != nil {
-		return "", err
+// programs is the directory of the programs that were built.
+var programs struct {
+	sync.Mutex
+
+	dir string
+}
+
+// program builds a program once for all tests, static as it is released, and returns its path.
+func program(t testing.TB, name string) string {
+	t.Helper()
+	programs.Lock()
+	defer programs.Unlock()
+	path := filepath.Join(programs.dir, name)
+	if _, err := os.Stat(path); err == nil {
+		return path
 	}
-	path := filepath.Join(dir, "runner-local")
-	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, "github.com/deckhand-dev/deckhand/cmd/runner-local")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, "github.com/deckhand-dev/deckhand/cmd/"+name)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	out, err := build.CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("building: %w: %s", err, out)
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building: %v: %s", err, out)
 	}
-	return path, nil
-})
+	return path
+}
 
 func TestMain(m *testing.M) {
-	code := m.Run()
-	if path, err := program(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(path))
+	dir, err := os.MkdirTemp("", "programs")
+	if err != nil {
+		panic(err)
 	}
+	programs.dir = dir
+	code := m.Run()
+	_ = os.RemoveAll(dir)
 	os.Exit(code)
 }
 
@@ -88,12 +98,8 @@ func newBench(t testing.TB, endpoint string, change func(tk *task.Task, s *task.
 // command is runner-local over the bench.
 func (b *bench) command(t testing.TB) *exec.Cmd {
 	t.Helper()
-	path, err := program()
-	if err != nil {
-		t.Fatal(err)
-	}
 	args := append([]string{"--task", b.task, "--workspace", b.workspace, "--state", b.state, "--signals", b.signals}, b.keys...)
-	c := exec.CommandContext(t.Context(), path, args...)
+	c := exec.CommandContext(t.Context(), program(t, "runner-local"), args...)
 	c.Env = append(os.Environ(), "TEST_KEY="+key)
 	c.Stdout, c.Stderr = &b.out, &b.log
 	return c

@@ -321,11 +321,7 @@ func TestFlags(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			path, err := program()
-			if err != nil {
-				t.Fatal(err)
-			}
-			c := exec.CommandContext(t.Context(), path, tc.args...)
+			c := exec.CommandContext(t.Context(), program(t, "runner-local"), tc.args...)
 			said, _ := c.CombinedOutput() // the exit code says it
 			if code := c.ProcessState.ExitCode(); code != tc.code {
 				t.Errorf("exit code %d, want %d", code, tc.code)
