@@ -114,6 +114,25 @@ func TestAPodContinuesAnotherRun(t *testing.T) {
 	}
 }
 
+// What the Run before has read, changed and said is not what this one has: it must read a file before it changes it, and
+// its result has neither files nor a text of the other.
+func TestAPodThatContinuesHasDoneNothingItself(t *testing.T) {
+	edit := modeltest.Turn{Calls: []modeltest.Call{{Name: "Edit", Args: json.RawMessage(`{"path":"a.txt","old_string":"hello","new_string":"bye"}`)}}}
+	p := newTestPod(t, answered(3, edit, readTurn("a.txt"))...).continues(t, newEnded(t))
+	p.task.Prompt, p.task.Limits.Steps = "Change it", 1
+	if code := Fetch(p.Environment); code != task.ExitCommitted {
+		t.Fatalf("exit code %d: %+v", code, p.termination(t))
+	}
+	p.run()
+	r := p.termination(t).Result
+	if r.Reason != task.ReasonStepLimit || r.Text != "" || len(r.Files) > 0 {
+		t.Errorf("the result is %+v", r)
+	}
+	if text, err := os.ReadFile(filepath.Join(p.Workspace, "a.txt")); string(text) != "hello" {
+		t.Errorf("it has changed a file that it has not read: %q, %v", text, err)
+	}
+}
+
 // The model of a Run with files of its own is told that those of the Run before are not there.
 func TestAPodContinuesAnotherRunWithoutItsFiles(t *testing.T) {
 	p := newTestPod(t, answered(3, readTurn("a.txt"), readTurn("/memories/note"), modeltest.Turn{Text: "done"})...)

@@ -25,7 +25,7 @@ import (
 // load reads the journal. It sets the meter to the higher of the usage in the journal and in the task, and applies
 // grants. The tools of the Run's own session get the calls that succeeded before.
 func (r *run) load() error {
-	recall := recaller{report: r.config.Actor.Recall}
+	recall := recaller{report: r.config.Actor.Recall, before: r.config.Task.Continue}
 	if err := r.state.Load(recall.apply); err != nil {
 		return err
 	}
@@ -43,14 +43,21 @@ func (r *run) load() error {
 }
 
 // A recaller passes calls that succeeded before to the tools of a session, while the journal is read. Calls of hidden
-// steps are included.
+// steps are included. Calls of another Run that is continued are not: its files may not be those of this Run.
 type recaller struct {
 	session string
+	before  *task.Continue // until its records end; nil: they are those of this Run
 	report  func(name string, args json.RawMessage)
 	calls   []step.Call // of the last turn
 }
 
 func (r *recaller) apply(rec journal.Record) {
+	if r.before != nil {
+		if h := rec.Header; h != nil && h.Continues != nil && h.Continues.RunUID == r.before.RunUID {
+			r.before = nil
+		}
+		return
+	}
 	if r.report == nil || rec.Session != r.session {
 		return
 	}
@@ -88,7 +95,7 @@ func (s *session) recall() error {
 	if s.records.name == "" || s.actor.Recall == nil {
 		return nil
 	}
-	c := recaller{session: s.records.name, report: s.actor.Recall}
+	c := recaller{session: s.records.name, report: s.actor.Recall, before: s.run.config.Task.Continue}
 	for rec, err := range s.run.state.Records() {
 		if err != nil {
 			return fmt.Errorf("taking up the session %s: %w", s.records.name, err)

@@ -207,7 +207,8 @@ func (s *session) view(now signals.Signals, left *task.EndError, messages []task
 // end reports the end of the session to the layers and the journal, if it has ended.
 func (s *session) end(ctx context.Context, out Outcome) Outcome {
 	if out.Text == "" && out.Output == nil { // an output is the answer, not what was said on the way to it
-		out.Text = lastText(s.records.read().Steps)
+		st := s.records.read()
+		out.Text = lastText(st.Steps, st.TakenOver)
 	}
 	if s.records.account == nil || !out.Reason.Commits() {
 		return out
@@ -238,10 +239,10 @@ func (s *session) stopLayers(ctx context.Context, c middleware.SessionEnd) {
 	}
 }
 
-// lastText returns the last text of the model.
-func lastText(steps []step.Step) string {
+// lastText returns the last text of the model after a step.
+func lastText(steps []step.Step, after int64) string {
 	for _, s := range slices.Backward(steps) {
-		if text := s.Text(); s.Role == step.RoleAssistant && text != "" {
+		if text := s.Text(); s.Seq > after && s.Role == step.RoleAssistant && text != "" {
 			return text
 		}
 	}

@@ -30,7 +30,7 @@ func (r *Run) handOver(c journal.Continued) {
 // handOver makes the session one of the Run that continues this one.
 func (s *Session) handOver(c journal.Continued) {
 	kept := Session{
-		Steps: foreign(s.Steps, c), Last: s.Last, Turns: s.Turns, CompactedAt: s.CompactedAt,
+		Steps: foreign(s.Steps, c), Last: s.Last, TakenOver: s.Last, Turns: s.Turns, CompactedAt: s.CompactedAt,
 		Results: s.Results, Intents: s.Intents, Since: s.Since,
 	}
 	for _, call := range kept.Open() {

@@ -19,7 +19,7 @@ var kept = map[string]bool{
 	"Run.Agent": true, "Run.sessions": true,
 	"Session.Steps": true, "Session.Last": true, "Session.Turns": true, "Session.CompactedAt": true,
 	"Session.Results": true, "Session.Intents": true, "Session.Since": true,
-	"Session.Before": true, // of the hand-over itself
+	"Session.Before": true, "Session.TakenOver": true, // of the hand-over itself
 }
 
 // setFields sets the exported fields of a struct to values other than zero.

@@ -55,6 +55,8 @@ type Session struct {
 	Outage Outage
 	// Used is the usage of the session and of those below it. The Run has the usage of its own session.
 	Used step.Meter
+	// TakenOver is the number of the last step of the Run that is continued; 0: the session continues none.
+	TakenOver int64
 	// Before is the session of another Run that the session continues, until it has a message of this Run; nil: it
 	// continues none, or has one.
 	Before *Before
