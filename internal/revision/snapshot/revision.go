@@ -379,7 +379,7 @@ func inputOf(run v1alpha1.RunSpec) json.RawMessage {
 }
 
 // wholeInput returns the whole input of a Run, with the defaults of its Agent. For an Agent that declares no input, the
-// Run's prompt is the input.
+// Run's prompt is the input; it may be empty if the Run continues another.
 func wholeInput(run v1alpha1.RunSpec, agent task.Agent) json.RawMessage {
 	values := map[string]json.RawMessage{}
 	if raw := inputOf(run); len(raw) > 0 {
@@ -387,7 +387,7 @@ func wholeInput(run v1alpha1.RunSpec, agent task.Agent) json.RawMessage {
 			return raw // no object: the schema says so
 		}
 	}
-	if _, said := values["prompt"]; len(agent.InputSchema) == 0 && run.Prompt != "" && !said {
+	if _, said := values["prompt"]; len(agent.InputSchema) == 0 && (run.Prompt != "" || run.ContinueFrom != nil) && !said {
 		values["prompt"], _ = json.Marshal(run.Prompt) // a string always encodes
 	}
 	whole, err := json.Marshal(values)

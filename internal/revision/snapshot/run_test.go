@@ -54,6 +54,18 @@ func TestAPromptIsAnInput(t *testing.T) {
 	}
 }
 
+// A Run that continues another may have no prompt: its agent has the conversation.
+func TestAContinuationNeedsNoPrompt(t *testing.T) {
+	run := v1alpha1.RunSpec{Agent: "fixer"}
+	if p := CheckRun(run, task.Agent{}); p == nil {
+		t.Error("a Run without a prompt is not refused")
+	}
+	run.ContinueFrom = &v1alpha1.ContinueFrom{Run: "fix"}
+	if p := CheckRun(run, task.Agent{}); p != nil {
+		t.Errorf("the Run is refused: %s", p.Message)
+	}
+}
+
 // An Agent that declares no input has only a prompt: other values are refused rather than dropped.
 func TestValuesOfTheInputAreDeclared(t *testing.T) {
 	const refused = "spec.input.a: Agent fixer declares no input: add spec.input to it, or write the value into spec.prompt"
