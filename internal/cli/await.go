@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 	"github.com/deckhand-dev/deckhand/internal/cli/requests"
@@ -43,7 +45,7 @@ func (r runCreator) await(ctx context.Context, run *v1alpha1.Run) error {
 	case err != nil:
 		return err
 	}
-	return r.printEnd(ended)
+	return r.printEnd(ctx, w.client, ended)
 }
 
 // untilTimeout returns a context that ends at the time of --timeout.
@@ -61,7 +63,7 @@ func (r runCreator) leave(run *v1alpha1.Run, why string, code int) error {
 }
 
 // printEnd prints how a Run ended.
-func (r runCreator) printEnd(run *v1alpha1.Run) error {
+func (r runCreator) printEnd(ctx context.Context, c client.Client, run *v1alpha1.Run) error {
 	fmt.Fprintf(r.Err, "run.deckhand.dev/%s %s: %s\n", run.Name, reason(run), untrusted.Line(briefMessage(run), 1024))
 	r.sayDenied(run)
 	sayForeign(r.Err, run)
@@ -69,6 +71,7 @@ func (r runCreator) printEnd(run *v1alpha1.Run) error {
 	if code != exit.OK {
 		fmt.Fprintf(r.Err, "For more: %s\n", requests.Command("why", run))
 	}
+	r.sayContinuable(ctx, c, run)
 	switch {
 	case r.o.output != "":
 		if err := r.printRun(run, ""); err != nil {

@@ -23,8 +23,11 @@ func (n nameCompletion) addTo(root *cobra.Command) {
 		switch c.Name() {
 		case "why":
 			c.ValidArgsFunction = n.with(first(explainedNames))
-		case "logs", "tree", "result", "message", "pending":
+		case "logs", "tree", "result", "message", "pending", "cost":
 			c.ValidArgsFunction = n.with(first(runNames))
+		case "continue", "fork":
+			c.ValidArgsFunction = n.with(first(runNames))
+			_ = c.RegisterFlagCompletionFunc("agent", n.with(agentNames)) // it fails for unknown flags
 		case "pause", "resume", "stop":
 			c.ValidArgsFunction = n.with(runNames)
 		case "approve", "deny", "answer", "grant":

@@ -24,17 +24,25 @@ import (
 type costOptions struct {
 	by, since, selector string
 	all                 bool
-	output              string
+	// isGrouped is whether the command line has --by.
+	isGrouped bool
+	output    string
 }
 
 func newCost(f *Factory) *cobra.Command {
 	var o costOptions
 	c := &cobra.Command{
-		Use:     "cost",
-		Short:   "Sum up what Runs cost",
+		Use:     "cost [RUN]",
+		Short:   "Sum up what Runs cost; with RUN, what it cost with the Runs that it continues",
 		Example: "  kubectl deckhand cost --by model --since 7d\n  kubectl deckhand cost -A --by label=team",
-		Args:    noArguments,
-		RunE:    func(c *cobra.Command, _ []string) error { return accountant{f, o}.print(c.Context()) },
+		Args:    arguments(0, 1),
+		RunE: func(c *cobra.Command, args []string) error {
+			o.isGrouped = c.Flags().Changed("by")
+			if len(args) > 0 {
+				return accountant{f, o}.printRun(c.Context(), args[0])
+			}
+			return accountant{f, o}.print(c.Context())
+		},
 	}
 	c.Flags().StringVar(&o.by, "by", "agent", "What is summed up: agent, model, user, namespace or label=KEY")
 	c.Flags().StringVar(&o.since, "since", "", "Only Runs that were created in this time, for example 12h or 7d; by default all that exist")

@@ -95,6 +95,7 @@ func (f *follower) read(ctx context.Context) (*v1alpha1.Run, error) {
 	for {
 		tree, err := f.readTree(ctx)
 		if err == nil {
+			f.sayChain(tree[0].Run)
 			f.root = tree[0].Run
 			f.start(ctx, tree)
 			err = f.ask(ctx, tree)
@@ -119,6 +120,17 @@ func (f *follower) readTree(ctx context.Context) ([]treeRun, error) {
 		return nil, errReplaced(f.root)
 	}
 	return tree, err
+}
+
+// sayChain prints once which Runs the watched one continues, and where their conversation is. A user who has just
+// created the Run knows that.
+func (f *follower) sayChain(run *v1alpha1.Run) {
+	names := chainOf(run)
+	if f.root != nil || f.asker != nil || len(names) == 0 {
+		return
+	}
+	before := client.ObjectKey{Namespace: run.Namespace, Name: names[0]}
+	f.say("Run " + run.Name + " continues " + chainText(run) + ". The conversation before it: " + requests.CommandAbout("logs", before))
 }
 
 // start begins further conversations, as many as may be open.

@@ -29,6 +29,7 @@ const (
 
 type listOptions struct {
 	allNamespaces, children, watch bool
+	continuable                    bool
 	selector, agent                string
 	states                         []string
 	limit                          int
@@ -47,6 +48,7 @@ func newList(f *Factory) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return lister{f, o}.list(c.Context()) },
 	}
 	c.Flags().BoolVar(&o.children, "children", false, "List child Runs too, which Workflows and agents create")
+	c.Flags().BoolVar(&o.continuable, "continuable", false, "List the Runs that kubectl deckhand continue can continue, and until when")
 	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "After the list, print each Run that is new or has changed, until you press Ctrl-C")
 	c.Flags().StringSliceVar(&o.states, "state", nil, "List Runs in these states: active, succeeded, failed, or a reason such as AwaitingApproval")
 	c.Flags().StringVar(&o.agent, "agent", "", "List the Runs of this Agent, or of workflow/NAME")
@@ -64,18 +66,16 @@ type lister struct {
 }
 
 func (l lister) list(ctx context.Context) error {
-	wholeRuns := l.o.output == outputJSON || l.o.output == outputYAML
-	switch {
-	case l.o.limit < 0:
-		return exit.Usagef("--limit %d: write how many Runs are listed, or 0 for all", l.o.limit)
-	case wholeRuns && l.o.watch:
-		return exit.Usagef("-w prints lines, not %s: leave out -o, or use kubectl get runs -w -o %s", l.o.output, l.o.output)
-	}
-	chosen, err := l.o.filter()
-	if err != nil {
+	if err := l.o.check(); err != nil {
 		return err
 	}
-	if wholeRuns {
+	chosen, err := l.o.filter()
+	switch {
+	case err != nil:
+		return err
+	case l.o.continuable:
+		return l.listContinuable(ctx, chosen)
+	case l.o.wholeRuns():
 		return l.listObjects(ctx, chosen)
 	}
 	rows, err := l.rows(ctx)
@@ -96,6 +96,22 @@ func (l lister) list(ctx context.Context) error {
 	return rowWatcher{l, chosen}.watch(ctx, shown)
 }
 
+// wholeRuns reports whether whole Runs are printed.
+func (o listOptions) wholeRuns() bool { return o.output == outputJSON || o.output == outputYAML }
+
+// check refuses flags that exclude each other.
+func (o listOptions) check() error {
+	switch {
+	case o.limit < 0:
+		return exit.Usagef("--limit %d: write how many Runs are listed, or 0 for all", o.limit)
+	case o.wholeRuns() && o.watch:
+		return exit.Usagef("-w prints lines, not %s: leave out -o, or use kubectl get runs -w -o %s", o.output, o.output)
+	case o.continuable && o.watch:
+		return exit.Usagef("--continuable prints a list once: leave out -w")
+	}
+	return nil
+}
+
 // listObjects prints whole Runs.
 func (l lister) listObjects(ctx context.Context, chosen runFilter) error {
 	c, err := l.Client()
@@ -111,7 +127,11 @@ func (l lister) listObjects(ctx context.Context, chosen runFilter) error {
 		return err
 	}
 	runs = slices.DeleteFunc(runs, func(r v1alpha1.Run) bool { return !chosen.has(factsOfRun(&r)) })
-	runs = newest(l, runs, func(r v1alpha1.Run) metav1.ObjectMeta { return r.ObjectMeta })
+	return l.printRuns(newest(l, runs, func(r v1alpha1.Run) metav1.ObjectMeta { return r.ObjectMeta }))
+}
+
+// printRuns prints whole Runs.
+func (l lister) printRuns(runs []v1alpha1.Run) error {
 	list := &v1alpha1.RunList{Items: runs}
 	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RunList"))
 	for i := range runs {

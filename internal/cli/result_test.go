@@ -110,7 +110,7 @@ func TestDeniedCallsOfAFinishedRunAreSaid(t *testing.T) {
 		if code := s.run(t, "result", "fix"); code != exit.OK || s.out.String() != "Done.\n" || s.err.String() != want {
 			t.Errorf("%s: exit code %d: %s", name, code, s.text())
 		}
-		if err := (runCreator{Factory: s.Factory}).printEnd(run); err != nil || !strings.HasSuffix(s.err.String(), "fix Finished: So it ended\n"+want) {
+		if err := (runCreator{Factory: s.Factory}).printEnd(t.Context(), s.client, run); err != nil || !strings.HasSuffix(s.err.String(), "fix Finished: So it ended\n"+want) {
 			t.Errorf("%s: run --wait printed %q, %v", name, s.err.String(), err)
 		}
 	}
@@ -136,7 +136,7 @@ func TestReferencesOfAnotherToolInThePromptAreSaid(t *testing.T) {
 		if code := s.run(t, "result", "fix"); code != exit.OK || s.err.String() != tc.want {
 			t.Errorf("%s: exit code %d: %s", name, code, s.text())
 		}
-		if err := (runCreator{Factory: s.Factory}).printEnd(run); err != nil || !strings.HasSuffix(s.err.String(), "fix Finished: So it ended\n"+tc.want) {
+		if err := (runCreator{Factory: s.Factory}).printEnd(t.Context(), s.client, run); err != nil || !strings.HasSuffix(s.err.String(), "fix Finished: So it ended\n"+tc.want) {
 			t.Errorf("%s: run --wait printed %q, %v", name, s.err.String(), err)
 		}
 		own := run.Status.Progress.Result.Warning

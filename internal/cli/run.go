@@ -131,6 +131,12 @@ func (r runCreator) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return r.createDescribed(ctx, c, run)
+}
+
+// createDescribed creates a Run, and shows it until its end or prints its name.
+func (r runCreator) createDescribed(ctx context.Context, c client.Client, run *v1alpha1.Run) error {
+	o := r.o
 	if o.wait {
 		if err := checkRightsToWatch(ctx, c, run.Namespace); err != nil {
 			return err
@@ -161,23 +167,32 @@ func (r runCreator) described(ctx context.Context, c client.Client) (*v1alpha1.R
 	if err != nil {
 		return nil, err
 	}
+	return run, r.complete(ctx, c, run)
+}
+
+// complete sets what the flags say in a Run. It refuses what the operator would refuse, and says what a user should
+// know before the work.
+func (r runCreator) complete(ctx context.Context, c client.Client, run *v1alpha1.Run) error {
 	if err := r.setNamespace(run); err != nil {
-		return nil, err
+		return err
 	}
 	declared, err := r.declaration(ctx, c, run)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := r.o.Overwrite(ctx, &r.Streams, run, declared); err != nil {
-		return nil, err
+		return err
 	}
 	if err := declared.Check(run); err != nil {
-		return nil, err
+		return err
 	}
 	if declared.Waits != "" {
 		fmt.Fprintln(r.Err, untrusted.Line(declared.Waits, 1024))
 	}
-	return run, nil
+	if declared.Ends != "" && r.o.wait {
+		fmt.Fprintln(r.Err, declared.Ends)
+	}
+	return nil
 }
 
 // checkRightsToWatch returns an error if the user may create the Run and not read its log: it would

@@ -44,7 +44,7 @@ func (r runCreator) declaration(ctx context.Context, c client.Client, run *v1alp
 		return runflags.Declaration{}, err
 	case kind == "Agent":
 		d := runflags.DeclarationOf(&agent)
-		d.Waits = notReady(kind, name, agent.Status.Conditions)
+		d.Waits, d.Ends = notReady(kind, name, agent.Status.Conditions), cannotBeContinued(&agent)
 		return d, nil
 	}
 	return runflags.Declaration{Known: true, Input: workflow.Spec.Input, Most: snapshot.MostOfWorkflow(workflow.Spec.Limits), Waits: notReady(kind, name, workflow.Status.Conditions)}, nil
@@ -72,4 +72,17 @@ func notReady(kind, name string, conditions []metav1.Condition) string {
 		return ""
 	}
 	return fmt.Sprintf("%s %s is not ready: %s; the Run waits until then", kind, name, strings.TrimSuffix(ready.Message, "."))
+}
+
+// cannotBeContinued returns a note that the Runs of an Agent cannot be continued, because they keep nothing after their
+// end; empty: they can, or the chart decides and the operator has not read the Agent yet.
+func cannotBeContinued(a *v1alpha1.Agent) string {
+	isPod := a.Spec.Workspace.Durability == v1alpha1.DurabilityPod
+	if durable := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionDurable); a.Spec.Workspace.Durability == "" && durable != nil {
+		isPod = durable.Reason == v1alpha1.ReasonPodDurability
+	}
+	if !isPod {
+		return ""
+	}
+	return fmt.Sprintf("This Run cannot be continued after its end: Agent %s has workspace.durability Pod", a.Name)
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,7 +44,12 @@ func (f *Factory) tree(ctx context.Context, name, output string) error {
 	}
 	root, _ := branchOf(runs)
 	if output != "" {
-		return printValue(f.Out, output, root.toJSON(f.Now()))
+		tree := root.toJSON(f.Now())
+		tree.ContinuedFrom = root.run.Status.ContinuedFrom
+		return printValue(f.Out, output, tree)
+	}
+	if chain := chainText(root.run); chain != "" {
+		fmt.Fprintln(f.Out, "Continues "+chain)
 	}
 	t := treePrinter{f: f, table: newTable(f.Out, "NAME", "RUN", "STATE", "STEPS", "TOKENS", "COST", "TIME")}
 	t.print(root, "", "")
@@ -149,12 +155,14 @@ type treeNode struct {
 	// State is the reason of a Run, or the state of a node.
 	State string `json:"state"`
 	// Reason is why a node without a Run has its state.
-	Reason       string     `json:"reason,omitempty"`
-	Steps        int64      `json:"steps,omitempty"`
-	Tokens       int64      `json:"tokens,omitempty"`
-	CostMicroUSD *int64     `json:"costMicroUSD,omitempty"`
-	Seconds      int64      `json:"seconds,omitempty"`
-	Children     []treeNode `json:"children,omitempty"`
+	Reason       string `json:"reason,omitempty"`
+	Steps        int64  `json:"steps,omitempty"`
+	Tokens       int64  `json:"tokens,omitempty"`
+	CostMicroUSD *int64 `json:"costMicroUSD,omitempty"`
+	Seconds      int64  `json:"seconds,omitempty"`
+	// ContinuedFrom is what the Run at the root continues.
+	ContinuedFrom *v1alpha1.ContinuedFrom `json:"continuedFrom,omitempty"`
+	Children      []treeNode              `json:"children,omitempty"`
 }
 
 func (b branch) toJSON(now time.Time) treeNode {

@@ -29,8 +29,9 @@ var instead = []struct {
 }{
 	{"delete del rm remove", "To delete a Run with its pods: kubectl delete run NAME. To end it and keep its result: kubectl deckhand stop NAME"},
 	{"cancel kill abort end terminate quit", "To end a Run for good: kubectl deckhand stop NAME. To interrupt it: kubectl deckhand pause NAME"},
-	{"retry rerun redo restart repeat resubmit again", "A Run is done once. To do the same work again, in a new session and an empty workspace: kubectl deckhand run --from run/NAME"},
-	{"continue unpause unsuspend", "To continue a paused Run: kubectl deckhand resume NAME. To tell a Run that works what to do: kubectl deckhand message NAME TEXT. To do the work of a Run again: kubectl deckhand run --from run/NAME"},
+	{"retry rerun redo restart repeat resubmit again", "A Run is done once. To do the same work again, in a new session and an empty workspace: kubectl deckhand run --from run/NAME. To continue its session: kubectl deckhand continue NAME"},
+	{"unpause unsuspend", "To continue a paused Run: kubectl deckhand resume NAME. To continue a Run that has ended: kubectl deckhand continue NAME TEXT"},
+	{"branch rewind", "To continue a Run from an earlier step: kubectl deckhand fork NAME --step N"},
 	{"suspend hold", "To interrupt a Run: kubectl deckhand pause NAME"},
 	{"create start submit launch new", "To create a Run: kubectl deckhand run AGENT TEXT"},
 	{"exec sh bash shell", "Commands cannot be run in a Run. To copy its files: kubectl deckhand cp RUN:PATH PATH. To tell its agent what to do: kubectl deckhand message RUN TEXT"},

@@ -17,7 +17,7 @@ func TestUnknownCommandsSayWhatThereIs(t *testing.T) {
 		"cancel fix":                    "kubectl deckhand stop NAME",
 		"retry fix":                     "kubectl deckhand run --from run/NAME",
 		"retry fix --wait":              "kubectl deckhand run --from run/NAME",
-		"continue fix -p go":            "kubectl deckhand resume NAME",
+		"unpause fix":                   "kubectl deckhand resume NAME",
 		"create agent":                  "kubectl deckhand run AGENT TEXT",
 		"something-else":                "See: kubectl deckhand --help",
 		"list --wacth":                  "unknown flag: --wacth; did you mean --watch? See: kubectl deckhand list --help",

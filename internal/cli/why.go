@@ -76,6 +76,7 @@ func (e explainer) printState(ctx context.Context, c client.Client, run *v1alpha
 	p := progressOf(run)
 	fmt.Fprintf(e.Out, "Run %s/%s:\n", run.Namespace, run.Name)
 	terminal.Field(e.Out, "Target", target(run))
+	terminal.Field(e.Out, "Continues", chainText(run))
 	terminal.Field(e.Out, "State", reason(run))
 	terminal.Field(e.Out, "Age", e.Since(run.CreationTimestamp))
 	terminal.Field(e.Out, "Attempts", attempts(run))

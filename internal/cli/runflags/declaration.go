@@ -28,6 +28,8 @@ type Declaration struct {
 	Most   snapshot.Most        // the highest limits that the Run may set
 	// Waits describes what the Run waits for before it begins; empty: nothing is known.
 	Waits string
+	// Ends describes why the Run cannot be continued after its end; empty: it can, or that is not known.
+	Ends string
 }
 
 // DeclarationOf returns the Declaration of an Agent. A nil Agent, which is not known, has the zero Declaration.
@@ -75,7 +77,7 @@ func (d Declaration) checkAgent(run *v1alpha1.Run) error {
 // Given returns an error if a Run gives its Agent nothing to do.
 func (d Declaration) Given(run *v1alpha1.Run) error {
 	switch {
-	case !d.Known || run.Spec.Prompt != "" || run.Spec.Input != nil:
+	case !d.Known || run.Spec.Prompt != "" || run.Spec.Input != nil || run.Spec.ContinueFrom != nil:
 		return nil
 	case d.Input == nil:
 		return exit.Usagef("Agent %s needs a prompt: add -p TEXT, or write the text in quotes behind the Agent", run.Spec.Agent)

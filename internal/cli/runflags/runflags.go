@@ -30,8 +30,13 @@ type Description struct {
 // Bind adds the flags that every Run has, with the description of -f.
 func (d *Description) Bind(flags *pflag.FlagSet, ofFiles string) {
 	flags.StringArrayVarP(&d.Files, "filename", "f", nil, ofFiles)
+	d.BindWork(flags, "Prompt, as TEXT behind the Agent; - for standard input")
+}
+
+// BindWork adds the flags that every Run has which no file describes, with the description of --prompt.
+func (d *Description) BindWork(flags *pflag.FlagSet, ofPrompt string) {
 	flags.StringVar(&d.Name, "name", "", "Name of the Run; by default it is generated")
-	flags.StringVarP(&d.Prompt, "prompt", "p", "", "Prompt, as TEXT behind the Agent; - for standard input")
+	flags.StringVarP(&d.Prompt, "prompt", "p", "", ofPrompt)
 	flags.StringArrayVar(&d.images, "image", nil, fmt.Sprintf(ImageUsage, "with the prompt"))
 	flags.StringArrayVar(&d.Input, "input", nil, "KEY=VALUE of the input. VALUE has the declared type; if that is not known, it is JSON, or else text")
 	d.limits.Bind(flags, "End the Run after this many steps (spec.limits.steps)", "End the Run after this many tokens, for example 500k (spec.limits.tokens)", "End the Run at this cost, for example 1USD (spec.limits.cost)")
