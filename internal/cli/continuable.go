@@ -11,12 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cli/lint"
 	"github.com/deckhand-dev/deckhand/internal/cli/requests"
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 )
-
-// longestChain is how many Runs can continue each other.
-const longestChain = 20
 
 // checkEnded returns an error if a Run has not ended, or can never be continued. It reads nothing.
 func checkEnded(run *v1alpha1.Run) error {
@@ -35,8 +33,8 @@ func checkEnded(run *v1alpha1.Run) error {
 		return fmt.Errorf("run %s ended before it started (%s), so there is nothing to continue. To do its work: %s", run.Name, reason(run), again)
 	case a.VolumeClaim == "":
 		return fmt.Errorf("run %s kept no conversation and no files, because workspace.durability of Agent %s was Pod. Set it to Volume, so that later Runs can be continued. To do the work of this one again: %s", run.Name, run.Spec.Agent, again)
-	case len(chainOf(run)) >= longestChain:
-		return fmt.Errorf("run %s has continued %d Runs already, and at most %d can continue each other: create a Run with what matters of them in its prompt", run.Name, len(chainOf(run)), longestChain)
+	case len(chainOf(run)) >= lint.LongestChain:
+		return fmt.Errorf("run %s has continued %d Runs already, and at most %d can continue each other: create a Run with what matters of them in its prompt", run.Name, len(chainOf(run)), lint.LongestChain)
 	}
 	return nil
 }

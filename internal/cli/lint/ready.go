@@ -60,7 +60,7 @@ func (l *linter) checkReady(ctx context.Context, o *object) error {
 	case "Run":
 		return checkTyped(o, func(r *v1alpha1.Run) error {
 			l.warnOfRun(o, "spec", r.Spec)
-			return l.checkRun(ctx, r)
+			return errors.Join(l.checkRun(ctx, r), l.checkContinued(ctx, o, r))
 		})
 	default:
 		return nil

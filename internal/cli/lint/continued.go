@@ -1,0 +1,70 @@
+package lint
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+)
+
+// LongestChain is how many Runs can continue each other.
+const LongestChain = 20
+
+// checkContinued finds why a Run cannot continue another one that is in the files. Most are not: they were created
+// before.
+func (l *linter) checkContinued(ctx context.Context, o *object, run *v1alpha1.Run) error {
+	source := l.sourceOf(run)
+	if source == nil {
+		return nil
+	}
+	chain := l.chainOf(run)
+	refused := func(format string, args ...any) error {
+		return fmt.Errorf("spec.continueFrom.run: "+format, args...)
+	}
+	switch {
+	case source.Spec.Workflow != "":
+		return refused("Run %s is a Run of Workflow %s, and only Runs of Agents can be continued: name a Run of an Agent", source.Name, source.Spec.Workflow)
+	case source.Spec.User != run.Spec.User:
+		return refused("Run %s has spec.user %q, and this Run %q: write the same in both", source.Name, source.Spec.User, run.Spec.User)
+	case slices.Contains(chain, run.Name):
+		return refused("Runs %s continue each other, so that none can begin: continue a Run that has ended", strings.Join(chain, ", "))
+	case len(chain) > LongestChain:
+		return refused("it continues %d Runs, and at most %d can continue each other: create a Run without continueFrom", len(chain), LongestChain)
+	}
+	var agent v1alpha1.Agent
+	if !l.get(ctx, run.Namespace, source.Spec.Agent, &agent) {
+		return nil
+	}
+	switch agent.Spec.Workspace.Durability { //nolint:exhaustive // Volume keeps what is needed
+	case v1alpha1.DurabilityPod:
+		return refused("Run %s keeps no conversation and no files, because Agent %s has workspace.durability Pod: write Volume there", source.Name, agent.Name)
+	case "":
+		l.warn(o, fmt.Sprintf("spec.continueFrom.run: Run %s keeps no conversation and no files unless runDefaults.durability of the chart is Volume: write workspace.durability: Volume in Agent %s", source.Name, agent.Name))
+	}
+	return nil
+}
+
+// sourceOf returns the Run of the files that a Run continues; nil: it continues none, or that is not in the files.
+func (l *linter) sourceOf(run *v1alpha1.Run) *v1alpha1.Run {
+	if run.Spec.ContinueFrom == nil {
+		return nil
+	}
+	o := l.find("Run", run.Namespace, run.Spec.ContinueFrom.Run)
+	var source v1alpha1.Run
+	if o == nil || o.decoded == nil || o.convert(&source) != nil {
+		return nil
+	}
+	return &source
+}
+
+// chainOf returns the names of the Runs that a Run continues, the last first, as far as they are in the files. Each is
+// in it once, the Run itself too if it is in a circle.
+func (l *linter) chainOf(run *v1alpha1.Run) []string {
+	var names []string
+	for at := l.sourceOf(run); at != nil && !slices.Contains(names, at.Name); at = l.sourceOf(at) {
+		names = append(names, at.Name)
+	}
+	return names
+}
