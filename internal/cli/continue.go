@@ -18,7 +18,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/shared/template"
 )
 
-// copiedSpec describes what a Run has of the one that it continues.
+// copiedSpec describes what a Run has of the Run that it continues.
 const copiedSpec = `
 The new Run has the Agent, input, user, limits, maxRetries, maxDisruptions and
 ttlSecondsAfterFinished of the old one. Prompt, images and labels are not copied.
@@ -56,7 +56,7 @@ func newFork(f *Factory) *cobra.Command {
 		Use:   "fork RUN --step N [TEXT]",
 		Short: "Continue a Run from an earlier step, in a new Run",
 		Long: "Create a Run that continues another one, which has ended, from one of its steps: its model\n" +
-			"reads the conversation up to there. Calls after the step may be made again, also those that\n" +
+			"reads the conversation up to there. Calls after the step may be made again, even if they\n" +
 			"changed something: the command lists them and asks. Files are as that Run left them at its\n" +
 			"end. To fork with another Model, name an Agent that has it with --agent.\n" + copiedSpec,
 		Example: "  kubectl deckhand fork fix-x7k2p --step 14\n" +
@@ -86,7 +86,7 @@ func (o *continueOptions) bind(c *cobra.Command) {
 	flags := c.Flags()
 	o.BindWork(flags, "What the agent should do next, as TEXT behind the Run; - for standard input")
 	flags.StringVar(&o.agent, "agent", "", "The Agent that continues the work; by default that of the Run")
-	flags.StringVar(&o.workspace, "workspace", string(v1alpha1.ContinueCopy), "Copy: the agent has a copy of the files of the Run. Fresh: it has the files that an Agent starts with, and is told so")
+	flags.StringVar(&o.workspace, "workspace", string(v1alpha1.ContinueCopy), "Copy: the agent has a copy of the files of the Run. Fresh: it has the files that an Agent starts with, which its model reads")
 	flags.BoolVarP(&o.wait, "wait", "w", false, "Print the conversation until the new Run ends, and ask what it asks; the exit code says how it ended")
 	o.logs.window.Bind(flags, "With --wait, color the conversation", "With --wait, print the events as JSON lines")
 	o.BindLabels(flags)

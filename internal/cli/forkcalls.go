@@ -130,7 +130,7 @@ type callsAfter struct {
 	// isAnswer is whether step is an answer without calls. isWhole is whether the log has the end of the Run.
 	isAnswer, isWhole bool
 	calls             []step.Call
-	// left are the calls of which the result is kept, and those that were denied.
+	// left are the calls of which the result is kept, and the calls that were denied.
 	left map[string]bool
 }
 
@@ -201,7 +201,7 @@ func (c *callsAfter) list() []step.Call {
 	return calls
 }
 
-// missing reports whether the log does not have all steps after the one that is kept.
+// missing reports whether the log does not have all steps after the last that is kept.
 func (c *callsAfter) missing() bool { return !c.isWhole || int64(len(c.seen)) < c.last-c.step }
 
 // isReading reports whether a call of the runner's own tools changes nothing.

@@ -12,8 +12,8 @@ import (
 // LongestChain is how many Runs can continue each other.
 const LongestChain = 20
 
-// checkContinued finds why a Run cannot continue another one that is in the files. Most are not: they were created
-// before.
+// checkContinued finds why a Run cannot continue another Run of the files. Most Runs that are continued are not in
+// them.
 func (l *linter) checkContinued(ctx context.Context, o *object, run *v1alpha1.Run) error {
 	source := l.sourceOf(run)
 	if source == nil {
@@ -60,7 +60,7 @@ func (l *linter) sourceOf(run *v1alpha1.Run) *v1alpha1.Run {
 }
 
 // chainOf returns the names of the Runs that a Run continues, the last first, as far as they are in the files. Each is
-// in it once, the Run itself too if it is in a circle.
+// in it once, the Run itself too if it is in a cycle.
 func (l *linter) chainOf(run *v1alpha1.Run) []string {
 	var names []string
 	for at := l.sourceOf(run); at != nil && !slices.Contains(names, at.Name); at = l.sourceOf(at) {
