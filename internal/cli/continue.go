@@ -124,7 +124,8 @@ func (o *continueOptions) create(ctx context.Context, f *Factory, args []string)
 		}
 	}
 	if run.Spec.ContinueFrom.Step != nil && !o.yes {
-		agreed, err := forkAsker{f, c, source, run}.ask(ctx)
+		isTrial := o.cluster.dryRun != dryRunNone
+		agreed, err := forkAsker{f, c, source, run, isTrial}.ask(ctx)
 		if err != nil || !agreed {
 			return err
 		}

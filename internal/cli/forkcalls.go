@@ -36,6 +36,8 @@ type forkAsker struct {
 	source *v1alpha1.Run
 	// run is the fork, which does not exist yet.
 	run *v1alpha1.Run
+	// isTrial is whether it is not created, so that the user is not asked.
+	isTrial bool
 }
 
 // ask reports whether the user wants the fork.
@@ -53,6 +55,9 @@ func (a forkAsker) ask(ctx context.Context) (bool, error) {
 		a.show(after)
 	} else {
 		fmt.Fprintf(a.f.Err, "The calls after step %d cannot be listed, because the conversation of Run %s was not read: %s\n", after.step, a.source.Name, untrusted.Line(explain(err), 1024))
+	}
+	if a.isTrial {
+		return true, nil
 	}
 	if !a.f.Interactive() {
 		return false, exit.Usagef("fork asks before calls are made again, and there is no terminal: add --yes")

@@ -162,6 +162,14 @@ func TestForkWithoutATerminalNeedsYes(t *testing.T) {
 	}
 }
 
+// Nothing is created that a user could be asked about.
+func TestADryRunOfAForkListsTheCalls(t *testing.T) {
+	s := newForked(t, worked().String())
+	if code := s.run(t, "fork", "fix", "--step", "2", "--dry-run"); code != exit.OK || len(s.created(t, "fix")) != 0 || !strings.Contains(s.err.String(), "s2c1") || s.out.String() != "run.deckhand.dev/fixer- created (dry run)\n" {
+		t.Errorf("exit code %d: %s", code, s.text())
+	}
+}
+
 func TestForkSaysWhatItKnows(t *testing.T) {
 	many := &eventLog{}
 	many.answer(2, "s2c1")
