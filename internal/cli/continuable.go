@@ -94,6 +94,14 @@ func (k keptVolume) text() string {
 	return k.until.UTC().Format(time.RFC3339)
 }
 
+// howToContinue returns the sentence with the command that continues a Run; empty: it cannot be continued.
+func howToContinue(run *v1alpha1.Run) string {
+	if checkEnded(run) != nil {
+		return ""
+	}
+	return ". To continue the Run: " + requests.Command("continue", run, "-p TEXT")
+}
+
 // sayContinuable prints how a Run that has ended is continued, if it can be.
 func (f *Factory) sayContinuable(ctx context.Context, c client.Client, run *v1alpha1.Run) {
 	if checkEnded(run) != nil {

@@ -222,6 +222,56 @@ func TestRunSaysWhetherItCanBeContinued(t *testing.T) {
 	}
 }
 
+func TestContinueShowsTheNewRun(t *testing.T) {
+	s := newContinued(t)
+	s.openLog = (&fakeLogs{streams: map[string][]fakeStream{"haiku-1": {{lines: textEvent(1, 1, "Harbor lamps")}}}}).open
+	s.endHaiku(t, "c", "Always")
+	code := s.run(t, "continue", "fix", "Write.", "--name=haiku", "--agent=open", "--wait")
+	if code != exit.OK || s.out.String() != "● Harbor lamps\n" || strings.Contains(s.err.String(), "continues fix") || !strings.Contains(s.err.String(), "kubectl deckhand continue haiku -p TEXT") {
+		t.Errorf("exit code %d: %s", code, s.text())
+	}
+	s = newContinued(t)
+	s.forbidden = []string{"get pods/log"}
+	if code := s.run(t, "continue", "fix", "Write.", "--wait"); code != exit.Error || len(s.created(t, "fix")) > 0 {
+		t.Errorf("without the right to watch: exit code %d: %s", code, s.text())
+	}
+}
+
+// The volume of a child Run that shares its files is kept as long as that of its parent.
+func TestVolumesThatAreKept(t *testing.T) {
+	parent := namedRun("ship", v1alpha1.ReasonFinished)
+	shares := func(r *v1alpha1.Run) {
+		r.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(parent, v1alpha1.GroupVersion.WithKind("Run"))}
+		r.Annotations = map[string]string{v1alpha1.AnnotationVolumeClaim: "deckhand-run-fix-1"}
+	}
+	ofParent := func(c *corev1.PersistentVolumeClaim) {
+		c.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(parent, v1alpha1.GroupVersion.WithKind("Run"))}
+	}
+	none := func(*v1alpha1.Run) {}
+	for name, tc := range map[string]struct {
+		run   func(*v1alpha1.Run)
+		claim func(*corev1.PersistentVolumeClaim)
+		want  string
+	}{
+		"its own":        {none, func(*corev1.PersistentVolumeClaim) {}, "2030-01-02T12:00:00Z"},
+		"of its parent":  {shares, ofParent, "as that of ship"},
+		"of another Run": {none, ofParent, ""},
+		"expired":        {none, func(c *corev1.PersistentVolumeClaim) { c.Annotations[v1alpha1.AnnotationRetention] = "1h0m0s" }, ""},
+		"being deleted":  {none, func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{Time: gen.Noon} }, ""},
+		"of a Workflow":  {func(r *v1alpha1.Run) { r.Spec.Workflow = "w" }, func(*corev1.PersistentVolumeClaim) {}, ""},
+	} {
+		run, claim := durableRun(tc.claim)
+		tc.run(run)
+		got := ""
+		if kept, can := keptVolumeOf(run, claim, gen.Noon.Add(time.Hour)); can {
+			got = kept.text()
+		}
+		if got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
 // The default of the chart is in the condition, which counts for Agents that say nothing.
 func TestDurabilityOfAnAgentThatSaysNothing(t *testing.T) {
 	for reason, want := range map[string]bool{v1alpha1.ReasonPodDurability: true, v1alpha1.ReasonVolumeDurability: false, "": false} {

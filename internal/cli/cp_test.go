@@ -266,8 +266,8 @@ func TestWhySaysUntilWhenFilesExist(t *testing.T) {
 	run, claim := durableRun()
 	mine := "Files:     on PersistentVolumeClaim deckhand-run-fix-1"
 	for want, objects := range map[string][]client.Object{
-		mine + " until " + gen.Noon.Add(24*time.Hour).Format(time.RFC3339) + ". To copy them: kubectl deckhand cp fix:. DIRECTORY -n team-a\n": {run, claim},
-		"Files:     deleted with PersistentVolumeClaim deckhand-run-fix-1\n":                                                                   {run},
+		mine + " until " + gen.Noon.Add(24*time.Hour).Format(time.RFC3339) + ". To copy them: kubectl deckhand cp fix:. DIRECTORY -n team-a. To continue the Run: kubectl deckhand continue fix -p TEXT -n team-a\n": {run, claim},
+		"Files:     deleted with PersistentVolumeClaim deckhand-run-fix-1\n": {run},
 	} {
 		s := newSession(t, objects...)
 		if code := s.run(t, "why", "fix"); code != exit.OK || !strings.Contains(s.text(), want) {

@@ -202,7 +202,7 @@ func (e explainer) printFiles(ctx context.Context, c client.Client, run *v1alpha
 	case until.IsZero():
 		terminal.Field(e.Out, "Files", "on PersistentVolumeClaim "+claim.Name)
 	default:
-		terminal.Field(e.Out, "Files", "on PersistentVolumeClaim "+claim.Name+" until "+until.UTC().Format(time.RFC3339)+". To copy them: "+copyFiles(run))
+		terminal.Field(e.Out, "Files", "on PersistentVolumeClaim "+claim.Name+" until "+until.UTC().Format(time.RFC3339)+". To copy them: "+copyFiles(run)+howToContinue(run))
 	}
 }
 
