@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 )
 
@@ -28,6 +29,7 @@ func (n nameCompletion) addTo(root *cobra.Command) {
 		case "continue", "fork":
 			c.ValidArgsFunction = n.with(first(runNames))
 			_ = c.RegisterFlagCompletionFunc("agent", n.with(agentNames)) // it fails for unknown flags
+			_ = c.RegisterFlagCompletionFunc("workspace", cobra.FixedCompletions([]string{string(v1alpha1.ContinueCopy), string(v1alpha1.ContinueFresh)}, cobra.ShellCompDirectiveNoFileComp))
 		case "pause", "resume", "stop":
 			c.ValidArgsFunction = n.with(runNames)
 		case "approve", "deny", "answer", "grant":

@@ -31,6 +31,9 @@ func TestShellsCompleteNames(t *testing.T) {
 		"run":              "a.b\nfixer\npoet\nworkflow/release\n" + noFiles,
 		"run --from":       "run/fix\nschedule/nightly\n" + noFiles,
 		"why":              "fix\nagent/a.b\nagent/fixer\nagent/poet\nworkflow/release\nschedule/nightly\n" + noFiles,
+		"continue":         "fix\n" + noFiles,
+		"fork fix":         noFiles,
+		"fork fix --agent": "a.b\nfixer\npoet\n" + noFiles,
 		"list --agent":     "a.b\nfixer\npoet\nworkflow/release\n" + noFiles,
 		"list --namespace": "team-a\n" + noFiles,
 	} {
