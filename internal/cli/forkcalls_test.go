@@ -117,6 +117,14 @@ func TestCallsOfAnIncompleteLog(t *testing.T) {
 			t.Errorf("%s: the log counts as whole", name)
 		}
 	}
+	run.Status.Attempt.Number = 2 // the log has the end of the first alone
+	after := newCallsAfter(2, run)
+	for _, line := range lines {
+		after.add([]byte(line))
+	}
+	if !after.missing() {
+		t.Error("the log of an earlier attempt counts as whole")
+	}
 }
 
 func TestToolsThatChangeNothingExist(t *testing.T) {
