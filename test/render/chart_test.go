@@ -188,8 +188,8 @@ func TestManagedFieldsAreDroppedWhereTheClusterCan(t *testing.T) {
 	}
 }
 
-// The chart changes the names of the policies and of the operator in them, and none of their
-// rules.
+// The chart changes the names of the policies, and of the operator and of the role for users in them,
+// and none of their rules.
 func TestPoliciesAreThoseOfTheirFiles(t *testing.T) {
 	const kind = "ValidatingAdmissionPolicy"
 	for name, tc := range map[string]struct{ values, operators string }{
@@ -202,12 +202,7 @@ func TestPoliciesAreThoseOfTheirFiles(t *testing.T) {
 				charted[p.Name] = p.Spec
 			}
 			for _, want := range all[admissionregistrationv1.ValidatingAdmissionPolicy](t, read(t, "policy"), kind) {
-				for i := range want.Spec.MatchConditions {
-					want.Spec.MatchConditions[i].Expression = named(want.Spec.MatchConditions[i].Expression, tc.operators)
-				}
-				for i := range want.Spec.Variables {
-					want.Spec.Variables[i].Expression = named(want.Spec.Variables[i].Expression, tc.operators)
-				}
+				inRelease(&want.Spec, tc.operators)
 				if diff := cmp.Diff(want.Spec, charted["prod-"+want.Name]); diff != "" {
 					t.Errorf("%s: -want +got:\n%s", want.Name, diff)
 				}
@@ -216,9 +211,22 @@ func TestPoliciesAreThoseOfTheirFiles(t *testing.T) {
 	}
 }
 
-// named puts the operators of a release into an expression of a file.
+// inRelease puts the operators and the role for users of a release into a policy of a file.
+func inRelease(policy *admissionregistrationv1.ValidatingAdmissionPolicySpec, operators string) {
+	for i := range policy.MatchConditions {
+		policy.MatchConditions[i].Expression = named(policy.MatchConditions[i].Expression, operators)
+	}
+	for i := range policy.Variables {
+		policy.Variables[i].Expression = named(policy.Variables[i].Expression, operators)
+	}
+	for i := range policy.Validations {
+		policy.Validations[i].Message = named(policy.Validations[i].Message, operators)
+	}
+}
+
+// named puts the operators and the role for users of a release into an expression of a file.
 func named(expression, operators string) string {
-	return strings.ReplaceAll(expression, "['system:serviceaccount:deckhand-system:deckhand']", operators)
+	return strings.NewReplacer("['system:serviceaccount:deckhand-system:deckhand']", operators, "deckhand-user", "prod-deckhand-user").Replace(expression)
 }
 
 // What the chart adds to the kinds is labels and annotations.

@@ -39,7 +39,7 @@ func TestInNamespacesTheOperatorHasNoOtherRights(t *testing.T) {
 		{
 			APIGroups:     []string{"admissionregistration.k8s.io"},
 			Resources:     []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
-			ResourceNames: []string{"prod-deckhand-runner-status", "prod-deckhand-runner-pods", "prod-deckhand-runner-pod-status", "prod-deckhand-decisions", "prod-deckhand-child-runs", "prod-deckhand-run-spec", "prod-deckhand-run-user", "prod-deckhand-events"},
+			ResourceNames: []string{"prod-deckhand-runner-status", "prod-deckhand-runner-pods", "prod-deckhand-runner-pod-status", "prod-deckhand-decisions", "prod-deckhand-child-runs", "prod-deckhand-run-spec", "prod-deckhand-run-user", "prod-deckhand-run-session", "prod-deckhand-events"},
 			Verbs:         []string{"get"},
 		},
 		{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, ResourceNames: []string{"kubernetes"}, Verbs: []string{"get"}},
@@ -85,4 +85,31 @@ func TestAuthorsAreEditorsOnlyWhenAsked(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The right to continue a Run gives its conversation and its files. Of the roles for people, those
+// have it who may create Runs.
+func TestWhoCreatesRunsMayContinueThem(t *testing.T) {
+	eachInstall(t, func(t *testing.T, objects []object) {
+		got := map[string]bool{}
+		for _, role := range roles(t, objects) {
+			creates := slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool {
+				return slices.Contains(r.Resources, "runs") && slices.Contains(r.Verbs, "create")
+			})
+			continues := slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool {
+				return slices.Contains(r.Resources, "runs/session") && slices.Equal(r.Verbs, []string{"get"})
+			})
+			_, isViewer := role.Labels["rbac.authorization.k8s.io/aggregate-to-view"]
+			switch {
+			case strings.HasSuffix(role.Name, "-manager"): // the policy exempts the operator
+			case creates != continues, isViewer && continues:
+				t.Errorf("%s may create Runs: %t, may continue them: %t", role.Name, creates, continues)
+			case continues:
+				got[role.Name[strings.LastIndex(role.Name, "-")+1:]] = true
+			}
+		}
+		if diff := cmp.Diff(map[string]bool{"user": true, "author": true}, got); diff != "" {
+			t.Errorf("roles that may continue a Run: -want +got:\n%s", diff)
+		}
+	})
 }

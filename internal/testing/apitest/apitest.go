@@ -183,6 +183,10 @@ func (s *Server) guard(ctx context.Context) error {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "probe-", Labels: map[string]string{v1alpha1.LabelWorkflowRun: "probe"}},
 		Spec:       v1alpha1.RunSpec{Agent: "probe", Prompt: "Hello."},
 	}
+	continuing := &v1alpha1.Run{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "probe-"},
+		Spec:       v1alpha1.RunSpec{Agent: "probe", ContinueFrom: &v1alpha1.ContinueFrom{Run: "probe"}},
+	}
 	fixed := &v1alpha1.Run{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "probe-"},
 		Spec:       v1alpha1.RunSpec{Agent: "probe", Input: &runtime.RawExtension{Raw: []byte(`{"a":1}`)}},
@@ -195,6 +199,7 @@ func (s *Server) guard(ctx context.Context) error {
 		return apierrors.IsInvalid(s.Admin.Patch(ctx, fixed.DeepCopy(), otherKey, client.DryRunAll)) &&
 			IsPolicy(unprivileged.Create(ctx, probe.DeepCopy(), client.DryRunAll)) &&
 			IsPolicy(unprivileged.Create(ctx, probeRun.DeepCopy(), client.DryRunAll)) &&
+			IsPolicy(unprivileged.Create(ctx, continuing.DeepCopy(), client.DryRunAll)) &&
 			IsPolicy(s.Admin.Create(ctx, impostor.DeepCopy(), client.DryRunAll)) && dropped(), nil
 	})
 	return errors.Join(err, s.Admin.Delete(ctx, fixed))
