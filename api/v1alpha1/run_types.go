@@ -129,7 +129,7 @@ type RunSpec struct {
 	// that has finished: the model reads its conversation, and then prompt. While that Run is
 	// active, this Run waits with Succeeded=Unknown, reason Queued. If its conversation or its files
 	// cannot be read, this Run ends with reason NothingToContinue; it never starts from the beginning
-	// instead. Usage, limits and approvals start anew. Only users who may get runs/session of that
+	// instead. Usage, limits and approvals begin from zero. Only users who may get runs/session of that
 	// Run can create this one. Default: none. Not for workflows and Schedules.
 	// +optional
 	ContinueFrom *ContinueFrom `json:"continueFrom,omitempty"`
@@ -192,8 +192,8 @@ type RunSpec struct {
 
 // ContinueFrom is a finished Run whose work another Run continues.
 type ContinueFrom struct {
-	// run is the name of the Run to continue. Agent and Models may differ from those of that Run; if
-	// spec.user differs, this Run ends with reason Misconfigured. While that Run does not exist, this
+	// run is the name of the Run to continue. Agent and Models may be others; if spec.user is not
+	// that of that Run, this Run ends with reason Misconfigured. While that Run does not exist, this
 	// Run waits with Succeeded=Unknown, reason Pending, for at most limits.pending. That Run must have
 	// kept its files: workspace.durability of its Agent is Volume, and its PersistentVolumeClaim
 	// still exists. A Run can continue at most 20 Runs, one after the other.
@@ -204,7 +204,7 @@ type ContinueFrom struct {
 	Run string `json:"run"`
 	// step is the number of the last step to keep, as in ids of calls (s14c1 is a call of step 14),
 	// 1 to 1000000. Steps up to it do not run again. Calls after it, and calls of it whose result is
-	// a later step, are made again, also those that changed something. Files stay as that Run left
+	// a later step, are made again, even if they changed something. Files stay as that Run left
 	// them at its end. If that Run has no such step, this Run ends with reason NothingToContinue.
 	// Default: the last step; then prompt is required if that Run ended with reason Finished or
 	// Rejected, and this Run ends with reason Misconfigured without it.
@@ -213,8 +213,8 @@ type ContinueFrom struct {
 	// +optional
 	Step *int64 `json:"step,omitempty"`
 	// workspace is which files the agent has. Copy: a copy of the files of that Run, made before the
-	// agent starts. Fresh: the files that the Agent starts with, which the model is told. Default
-	// Copy.
+	// agent starts. Fresh: the files that the Agent starts with; the model reads a line that says
+	// so. Default Copy.
 	// +kubebuilder:validation:Enum=Copy;Fresh
 	// +kubebuilder:default=Copy
 	// +optional

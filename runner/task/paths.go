@@ -57,12 +57,9 @@ const (
 	OriginDir = "/deckhand/origin"
 	Workspace = "/workspace"
 
-	// SourceDir has the folders of the Run that is continued, read-only, for the container that prepares the workspace:
-	// SourceState, and unless the workspace is fresh, SourceWorkspace and SourceHome.
-	SourceDir       = "/deckhand/source"
-	SourceState     = SourceDir + "/state"
-	SourceWorkspace = SourceDir + "/workspace"
-	SourceHome      = SourceDir + "/home"
+	// SourceDir is the volume of the Run that is continued, read-only, for the container that prepares the workspace. It
+	// has the folders state, workspace and home; if Runs share the workspace, StateFolder and origin.
+	SourceDir = "/deckhand/source"
 
 	// Further directories of the file tools, in the state directory: scratch files, evicted results and notes.
 	Scratch  = "/tmp"
@@ -75,6 +72,9 @@ const (
 	// TerminationLog is the file of the termination message, see [Termination].
 	TerminationLog = "/dev/termination-log"
 )
+
+// StateFolder returns the folder of a volume with the state directory of a Run that shares its workspace with others.
+func StateFolder(runUID string) string { return "runs/" + runUID + "/state" }
 
 // FetchMode is the argument with which a runner only prepares the workspace, and then ends.
 const FetchMode = "fetch"

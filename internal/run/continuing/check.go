@@ -94,7 +94,7 @@ func Deleted(source, claim string) *Problem {
 
 func hasPrompt(run *v1alpha1.Run, s Source) *Problem {
 	reason := runstatus.OutcomeOf(s.Run.Status).Reason
-	says := run.Spec.Prompt != "" || run.Spec.Input != nil || run.Spec.ContinueFrom.Step != nil
+	says := run.Spec.Prompt != "" || run.Spec.ContinueFrom.Step != nil // input is for the instructions of the Agent
 	if says || reason != v1alpha1.ReasonFinished && reason != v1alpha1.ReasonRejected {
 		return nil
 	}

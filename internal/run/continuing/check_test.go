@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/run/continuing"
@@ -49,6 +50,7 @@ func TestWhatCannotBeContinued(t *testing.T) {
 		"a failed Run without a prompt":       {ended("ModelUnavailable"), withoutPrompt, ""},
 		"a finished Run without a prompt":     {ended("Finished"), withoutPrompt, "Misconfigured: Run first ended with reason Finished, so there is nothing left to do. Create a Run with spec.prompt"},
 		"a rejected Run without a prompt":     {ended("Rejected"), withoutPrompt, "Misconfigured: Run first ended with reason Rejected"},
+		"a finished Run with input alone":     {ended("Finished"), func(r *v1alpha1.Run) { withoutPrompt(r); r.Spec.Input = &runtime.RawExtension{Raw: []byte(`{"a":1}`)} }, "Misconfigured: Run first ended with reason Finished"},
 		"a fork without a prompt":             {ended("Finished"), func(r *v1alpha1.Run) { withoutPrompt(r); step := int64(3); r.Spec.ContinueFrom.Step = &step }, ""},
 		"a Run that does not exist":           {continuing.Source{}, continues, "Pending: Run first (spec.continueFrom.run) does not exist in namespace team-a"},
 		"an active Run":                       {active, continues, "Queued: Waiting for the end of Run first, which this Run continues"},

@@ -103,7 +103,7 @@ const WorkspaceFolder = "workspace"
 func EventsFolder(run *v1alpha1.Run) string {
 	state := "state"
 	if shared, _ := SharedVolumeClaim(run); shared != "" {
-		state = stateFolder(run.UID)
+		state = task.StateFolder(string(run.UID))
 	}
 	return state + "/" + task.EventsFolder
 }

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
@@ -101,7 +100,7 @@ func (b builder) stateMounts() []corev1.VolumeMount {
 	if !b.sharesVolume() {
 		return []corev1.VolumeMount{b.fileMount("state", task.StateDir)}
 	}
-	return []corev1.VolumeMount{b.fileMount(stateFolder(b.Run.UID), task.StateDir), b.fileMount(originFolder, task.OriginDir)}
+	return []corev1.VolumeMount{b.fileMount(task.StateFolder(string(b.Run.UID)), task.StateDir), b.fileMount(originFolder, task.OriginDir)}
 }
 
 // sourceMounts returns the mounts for copying the files of the Run that is continued. The home directory is only where
@@ -299,9 +298,6 @@ func (b builder) accessModes() []corev1.PersistentVolumeAccessMode {
 // originFolder has the common data of Runs with the same volume: the clone of the repository, and the record that it
 // was fetched.
 const originFolder = "origin"
-
-// stateFolder returns the folder of a volume with the journal of one Run.
-func stateFolder(uid types.UID) string { return "runs/" + string(uid) + "/state" }
 
 // VolumeClaimPrefix is the prefix of the names of claims. An admission policy lets only the operator create claims with
 // it, and pods that can write to them.

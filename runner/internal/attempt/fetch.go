@@ -114,10 +114,20 @@ func (e Environment) takeWork(ctx context.Context, c task.Continue, g *task.Git,
 		o.Git = &workspace.Git{URL: g.URL, Revision: g.Revision}
 	}
 	return workspace.TakeOver(ctx, o, workspace.Source{
-		State: filepath.Join(e.source, "state"), Origin: filepath.Join(e.source, "origin"),
+		State: e.sourceState(c.RunUID), Origin: filepath.Join(e.source, "origin"),
 		Workspace: filepath.Join(e.source, "workspace"), Home: filepath.Join(e.source, "home"),
 		Continue: c, Folders: config.SessionFolders(c), Warn: func(text string) { e.Log.Warn(text) },
 	})
+}
+
+// sourceState returns the state directory of the Run that is continued. It has a folder of its own where Runs share
+// their files.
+func (e Environment) sourceState(runUID string) string {
+	shared := filepath.Join(e.source, task.StateFolder(runUID))
+	if _, err := os.Stat(shared); err == nil {
+		return shared
+	}
+	return filepath.Join(e.source, "state")
 }
 
 // retry calls try until it succeeds or is refused, or wait ends.

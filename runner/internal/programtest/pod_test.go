@@ -126,7 +126,7 @@ func (p *pod) write(t testing.TB, tk task.Task, s task.Snapshot) {
 // mount gives the pod what another one has left, as the claim of a finished Run is mounted.
 func (p *pod) mount(t testing.TB, before *pod) *pod {
 	t.Helper()
-	for from, to := range map[string]string{task.StateDir: task.SourceState, task.Workspace: task.SourceWorkspace, task.Home: task.SourceHome} {
+	for from, to := range map[string]string{task.StateDir: task.SourceDir + "/state", task.Workspace: task.SourceDir + "/workspace", task.Home: task.SourceDir + "/home"} {
 		if err := os.CopyFS(filepath.Join(p.root, to), os.DirFS(filepath.Join(before.root, from))); err != nil {
 			t.Fatal(err)
 		}
@@ -293,7 +293,7 @@ func TestPodsThatContinueOtherRuns(t *testing.T) {
 // A pod whose source is a volume that was bound empty ends in its first container, and its runner would too.
 func TestAPodWithAnEmptySource(t *testing.T) {
 	p := newPod(t, taskOf("two", "Read the file", &task.Continue{Run: "one", RunUID: "uid-of-one"}), nil, done)
-	for _, dir := range []string{task.SourceState, task.SourceWorkspace, task.SourceHome} {
+	for _, dir := range []string{task.SourceDir + "/state", task.SourceDir + "/workspace", task.SourceDir + "/home"} {
 		if err := os.MkdirAll(filepath.Join(p.root, dir), 0o700); err != nil {
 			t.Fatal(err)
 		}
