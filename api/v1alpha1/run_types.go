@@ -221,6 +221,9 @@ type ContinueFrom struct {
 	Workspace ContinueWorkspace `json:"workspace,omitempty"`
 }
 
+// MaxContinued is the most Runs that a Run can continue, one after the other.
+const MaxContinued = 20
+
 // ContinueWorkspace is which files a Run has that continues another.
 type ContinueWorkspace string
 

@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
-	"github.com/deckhand-dev/deckhand/internal/cli/lint"
 	"github.com/deckhand-dev/deckhand/internal/cli/requests"
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 )
@@ -33,8 +32,8 @@ func checkEnded(run *v1alpha1.Run) error {
 		return fmt.Errorf("run %s ended before it started (%s), so there is nothing to continue. To do its work: %s", run.Name, reason(run), again)
 	case a.VolumeClaim == "":
 		return fmt.Errorf("run %s kept no conversation and no files, because workspace.durability of Agent %s was Pod. Set it to Volume, so that later Runs can be continued. To do the work of this one again: %s", run.Name, run.Spec.Agent, again)
-	case len(chainOf(run)) >= lint.LongestChain:
-		return fmt.Errorf("run %s has continued %d Runs already, and at most %d can continue each other: create a Run with what matters of them in its prompt", run.Name, len(chainOf(run)), lint.LongestChain)
+	case len(chainOf(run)) >= v1alpha1.MaxContinued:
+		return fmt.Errorf("run %s has continued %d Runs, one after the other, and a Run can continue at most %d: create a Run with what matters of them in its prompt", run.Name, len(chainOf(run)), v1alpha1.MaxContinued)
 	}
 	return nil
 }

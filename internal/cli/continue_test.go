@@ -14,7 +14,6 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/cli/exit"
-	"github.com/deckhand-dev/deckhand/internal/cli/lint"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
 
@@ -132,8 +131,8 @@ func TestContinueRefusesWhatCannotBeContinued(t *testing.T) {
 		"a volume that was deleted":    {more, func(r *v1alpha1.Run) { r.Status.Attempt.VolumeClaim = "gone" }, "were deleted with PersistentVolumeClaim gone, after its end at 2030-01-01T12:00:00Z. To keep those of later Runs for longer, set retention.volume and retention.keepVolume of Agent fixer"},
 		"the volume of an earlier Run": {more, func(r *v1alpha1.Run) { r.UID = "another" }, "were deleted with PersistentVolumeClaim deckhand-run-fix-1"},
 		"a chain that is too long": {more, func(r *v1alpha1.Run) {
-			r.Status.ContinuedFrom = &v1alpha1.ContinuedFrom{Runs: strings.Fields(strings.Repeat("x ", lint.LongestChain))}
-		}, "run fix has continued 20 Runs already, and at most 20 can continue each other"},
+			r.Status.ContinuedFrom = &v1alpha1.ContinuedFrom{Runs: strings.Fields(strings.Repeat("x ", v1alpha1.MaxContinued))}
+		}, "run fix has continued 20 Runs, one after the other, and a Run can continue at most 20"},
 		"nothing left to do":         {"continue fix", nil, "run fix ended with reason Finished, so there is nothing left to do: say what to do next, as in kubectl deckhand continue fix -p TEXT -n team-a"},
 		"nothing to do, still":       {"continue fix", func(r *v1alpha1.Run) { endedWith(v1alpha1.ReasonRejected)(r) }, "ended with reason Rejected"},
 		"a right that is missing":    {more, func(r *v1alpha1.Run) { r.Labels = nil }, "you may not get runs/session in namespace team-a"},

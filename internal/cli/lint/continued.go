@@ -9,9 +9,6 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 )
 
-// LongestChain is how many Runs can continue each other.
-const LongestChain = 20
-
 // checkContinued finds why a Run cannot continue another Run of the files. Most Runs that are continued are not in
 // them.
 func (l *linter) checkContinued(ctx context.Context, o *object, run *v1alpha1.Run) error {
@@ -30,8 +27,8 @@ func (l *linter) checkContinued(ctx context.Context, o *object, run *v1alpha1.Ru
 		return refused("Run %s has spec.user %q, and this Run %q: write the same in both", source.Name, source.Spec.User, run.Spec.User)
 	case slices.Contains(chain, run.Name):
 		return refused("Runs %s continue each other, so that none can begin: continue a Run that has ended", strings.Join(chain, ", "))
-	case len(chain) > LongestChain:
-		return refused("it continues %d Runs, and at most %d can continue each other: create a Run without continueFrom", len(chain), LongestChain)
+	case len(chain) > v1alpha1.MaxContinued:
+		return refused("it continues %d Runs, one after the other, and a Run can continue at most %d: create a Run without continueFrom", len(chain), v1alpha1.MaxContinued)
 	}
 	var agent v1alpha1.Agent
 	if !l.get(ctx, run.Namespace, source.Spec.Agent, &agent) {

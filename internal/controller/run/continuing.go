@@ -18,13 +18,12 @@ import (
 
 // observeSource reads the Run that a Run continues: before the first attempt the Run itself, then only its volume while
 // pods copy from it. For a Run that has ended it reads whether another needs its files.
-func (r *Reconciler) observeSource(ctx context.Context, s *state) (err error) {
-	from := continuing.Reader{Cache: r.client, Live: r.live}
+func observeSource(ctx context.Context, from continuing.Reader, s *state) (err error) {
 	switch {
 	case s.run.Status.CompletionTime != nil && s.volume == nil:
 	case s.run.Status.CompletionTime != nil:
 		var others []v1alpha1.Run
-		others, err = continuing.Unfinished(ctx, r.client, client.ObjectKeyFromObject(s.run))
+		others, err = continuing.Unfinished(ctx, from.Cache, client.ObjectKeyFromObject(s.run))
 		s.isNeeded = slices.ContainsFunc(others, func(other v1alpha1.Run) bool { return continuing.Needs(&other) })
 	case s.run.Spec.ContinueFrom == nil:
 	case s.attempt() == 0:

@@ -13,6 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
 	"github.com/deckhand-dev/deckhand/internal/run/children"
+	"github.com/deckhand-dev/deckhand/internal/run/continuing"
 	"github.com/deckhand-dev/deckhand/internal/run/decisions"
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 )
@@ -74,7 +75,7 @@ func (r *Reconciler) observeVolumes(ctx context.Context, s *state) error {
 	if err := r.volumes.observe(ctx, s); err != nil {
 		return err
 	}
-	return r.observeSource(ctx, s)
+	return observeSource(ctx, continuing.Reader{Cache: r.client, Live: r.live}, s)
 }
 
 // pods returns the pods of a Run, the oldest attempt first. It finds them by name, even if their labels and owners were

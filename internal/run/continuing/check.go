@@ -56,8 +56,8 @@ func fits(run *v1alpha1.Run, s Source) *Problem {
 		return misconfigured("spec.user is %q, and that of Run %s is %q. A Run can be continued for the same user only: create a Run with that spec.user", run.Spec.User, name, s.Run.Spec.User)
 	case len(s.Circle) > 0:
 		return misconfigured("Runs %s wait for each other, because each continues the next (spec.continueFrom). Delete them, and continue a Run that has ended", strings.Join(s.Circle, ", "))
-	case len(Chain(s.Run)) > MaxChain:
-		return misconfigured("A Run can continue at most %d Runs, one after the other, and Run %s has continued as many. Create a Run without continueFrom, with what matters of them in its prompt", MaxChain, name)
+	case len(Chain(s.Run)) > v1alpha1.MaxContinued:
+		return misconfigured("A Run can continue at most %d Runs, one after the other, and Run %s has continued as many. Create a Run without continueFrom, with what matters of them in its prompt", v1alpha1.MaxContinued, name)
 	}
 	return nil
 }

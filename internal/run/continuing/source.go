@@ -13,9 +13,6 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 )
 
-// MaxChain is the most Runs that a Run can continue, one after the other.
-const MaxChain = 20
-
 // A Source is the Run that another one continues.
 type Source struct {
 	// Run is nil if it does not exist.
@@ -103,7 +100,7 @@ func (r Reader) activeWorkflow(ctx context.Context, run *v1alpha1.Run) (*v1alpha
 // circle returns the names of Runs that wait for each other, if the source of a Run waits for this Run.
 func (r Reader) circle(ctx context.Context, run, source *v1alpha1.Run) ([]string, error) {
 	names := []string{run.Name}
-	for range MaxChain {
+	for range v1alpha1.MaxContinued {
 		names = append(names, source.Name)
 		from := source.Spec.ContinueFrom
 		if from == nil || runstatus.IsFinished(source) {
