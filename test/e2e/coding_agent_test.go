@@ -33,7 +33,7 @@ func TestCodingAgent(t *testing.T) {
 	p := newNamespace(t)
 	shell := p.newShell()
 	blocks := commandsOf(t, "examples/coding-agent/README.md")
-	if len(blocks) != 5 {
+	if len(blocks) != 7 {
 		t.Fatalf("the page has %d blocks to type", len(blocks))
 	}
 	run := &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: "fix-tide"}}
@@ -76,6 +76,50 @@ func TestCodingAgent(t *testing.T) {
 		if strings.Contains(p.log(t.Context(), pod), demoPassword) {
 			t.Errorf("the log of %s holds the password", pod)
 		}
+	}
+	p.checkContinued(ended, shell(blocks[5]))
+	p.checkForked(ended, shell(blocks[6]))
+}
+
+// checkContinued checks that the Run after a Run knew its conversation and had its files, and that it did nothing again.
+func (p *testNamespace) checkContinued(first *v1alpha1.Run, shown string) {
+	p.t.Helper()
+	run := p.ends(&v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: "explain-tide"}}, "True Finished")
+	result, from := run.Status.Progress.Result, run.Status.ContinuedFrom
+	if result.Published == nil || result.Published.Branch != "deckhand/fix-tide" || result.Published.Commit == first.Status.Progress.Result.Published.Commit {
+		p.t.Errorf("it published %+v", result.Published)
+	}
+	if c := run.Status.Progress.Counts; c.ToolCalls != 2 || c.ModelCalls != 3 || len(run.Status.Progress.Decided) != 0 {
+		p.t.Errorf("it counts %+v, and decided %+v", c, run.Status.Progress.Decided)
+	}
+	if from == nil || from.UID != string(first.UID) || !slices.Equal(from.Runs, []string{"fix-tide"}) || from.TotalTokens != first.Status.Progress.Usage.TotalTokens {
+		p.t.Errorf("it continued %+v, and Run fix-tide used %+v", from, first.Status.Progress.Usage)
+	}
+	for _, want := range []string{"A comment says now why", "+\t// The remainder of a negative number is negative.", "1 file changed, 1 insertion(+)", "Work of Run " + p.name + "/explain-tide", "1 Run before it"} {
+		if !strings.Contains(shown, want) {
+			p.t.Errorf("the terminal lacks %q: %s", want, shown)
+		}
+	}
+	pushes := p.gitLog().Pushes
+	if len(pushes) != 2 || pushes[1].Ref != pushes[0].Ref || pushes[1].New != result.Published.Commit {
+		p.t.Errorf("the git server saw the pushes %+v", pushes)
+	}
+}
+
+// checkForked checks that another Model continued from an earlier step, on the files as they were at the end.
+func (p *testNamespace) checkForked(first *v1alpha1.Run, shown string) {
+	p.t.Helper()
+	run := p.ends(&v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: "check-tide"}}, "True Finished")
+	if c := run.Status.Progress.Counts; c.ToolCalls != 1 || run.Status.ContinuedFrom.UID != string(first.UID) || run.Status.Progress.Model != "careful" {
+		p.t.Errorf("it counts %+v, and continued %+v with Model %s", c, run.Status.ContinuedFrom, run.Status.Progress.Model)
+	}
+	for _, want := range []string{"I test what the other Model changed.", "tested", "The change is right, and it is the smallest one."} {
+		if !strings.Contains(shown, want) {
+			p.t.Errorf("the terminal lacks %q: %s", want, shown)
+		}
+	}
+	if n := len(p.gitLog().Pushes); n != 2 {
+		p.t.Errorf("the git server saw %d pushes", n)
 	}
 }
 
