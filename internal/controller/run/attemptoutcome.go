@@ -112,8 +112,11 @@ func outcomeOfExit(end *corev1.ContainerStateTerminated, t *task.Termination) at
 	case task.ExitCommitted, task.ExitFenced, task.ExitInterrupted, task.ExitWaiting, killed:
 		return attemptOutcome{budget: budgetDisruptions, reason: v1alpha1.ReasonPodLost, message: fmt.Sprintf("the runner ended with code %d before it had a result", end.ExitCode)}
 	case task.ExitConfig:
-		if said.Reason == task.ReasonSecretMissing {
+		switch said.Reason { //nolint:exhaustive // all other reasons are Misconfigured
+		case task.ReasonSecretMissing:
 			return attemptOutcome{budget: budgetNone, reason: v1alpha1.ReasonSecretMissing, message: said.Message}
+		case task.ReasonNothingToContinue:
+			return attemptOutcome{final: true, reason: v1alpha1.ReasonNothingToContinue, message: said.Message}
 		}
 		return attemptOutcome{final: true, reason: v1alpha1.ReasonMisconfigured, message: cmp.Or(said.Message, "the runner refused its configuration; its log says more: kubectl logs of the pod")}
 	case task.ExitLimit:
@@ -337,8 +340,8 @@ func outcomeOfFetch(end *corev1.ContainerStateTerminated) attemptOutcome {
 		return attemptOutcome{budget: budgetRetries, reason: v1alpha1.ReasonOutOfMemory, message: "filling the workspace took more memory than its limit; raise podTemplate.resources of the Agent, or set git.depth: 1"}
 	case said.Reason == task.ReasonSecretMissing:
 		return attemptOutcome{budget: budgetNone, reason: v1alpha1.ReasonSecretMissing, message: message}
-	case said.Reason == task.ReasonStorageFull:
-		return attemptOutcome{final: true, reason: v1alpha1.ReasonStorageFull, message: message}
+	case said.Reason == task.ReasonStorageFull, said.Reason == task.ReasonNothingToContinue:
+		return attemptOutcome{final: true, reason: string(said.Reason), message: message}
 	case end.ExitCode == task.ExitConfig || end.ExitCode == task.ExitBadTask:
 		return attemptOutcome{final: true, reason: v1alpha1.ReasonMisconfigured, message: message}
 	case end.ExitCode == task.ExitUnavailable:

@@ -33,6 +33,7 @@ func TestVerdictsOfWhatComesBefore(t *testing.T) {
 		says   string
 	}{
 		"a repository that is not there is final":      {"fetch", corev1.ContainerStateTerminated{ExitCode: 78, Message: word(task.Result{Reason: task.ReasonMisconfigured, Message: "no such repository"})}, budgetNone, v1alpha1.ReasonMisconfigured, true, "no such repository"},
+		"a session that cannot be read is final":       {"fetch", corev1.ContainerStateTerminated{ExitCode: 78, Message: word(task.Result{Reason: task.ReasonNothingToContinue, Message: "it is empty"})}, budgetNone, v1alpha1.ReasonNothingToContinue, true, "it is empty"},
 		"a network that fails is tried again":          {"fetch", corev1.ContainerStateTerminated{ExitCode: 69, Message: word(task.Result{Reason: task.ReasonToolUnavailable, Message: "timed out"})}, budgetRetries, v1alpha1.ReasonToolUnavailable, false, "timed out"},
 		"a Secret that is missing is waited for":       {"fetch", corev1.ContainerStateTerminated{ExitCode: 78, Message: word(task.Result{Reason: task.ReasonSecretMissing, Message: "no Secret git"})}, budgetNone, v1alpha1.ReasonSecretMissing, false, "no Secret git"},
 		"a repository that does not fit is final":      {"fetch", corev1.ContainerStateTerminated{ExitCode: 65, Message: word(task.Result{Reason: task.ReasonStorageFull, Message: "full"})}, budgetNone, v1alpha1.ReasonStorageFull, true, "full"},

@@ -113,7 +113,7 @@ func (e Environment) journalEnd(err error) error {
 
 // nothingToContinue ends an attempt before it has done anything.
 func nothingToContinue(err error) *task.EndError {
-	return task.End(task.ReasonNothingToContinue, "%w. Nothing was done: to begin from the start, create a Run with the whole prompt", err)
+	return task.End(task.ReasonNothingToContinue, "Nothing was done, because %w. To begin from the start, create a Run with the whole prompt", err)
 }
 
 // holder names the process that holds a journal.

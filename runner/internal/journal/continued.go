@@ -177,6 +177,9 @@ func notContinued(run string, err error) error {
 // segmentsOf returns the files of the journal of a Run that has begun, as read returns them, and its first header.
 func segmentsOf(dir, runUID string, read func(segment) (segment, error)) ([]segment, *Header, error) {
 	found, err := readSegments(dir, read)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("its volume has no files of a session: %w", err)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
