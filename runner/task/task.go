@@ -263,8 +263,6 @@ type Continue struct {
 	RunUID string `json:"runUID"`
 	// Step is the last step to keep, as in ids of calls; 0: all of them.
 	Step int64 `json:"step,omitempty"`
-	// Models are the Models whose definitions have not changed since.
-	Models []string `json:"models,omitempty"`
 	// Workspace is which files the agent has; empty: ContinueCopy.
 	Workspace ContinueWorkspace `json:"workspace,omitempty"`
 }
@@ -273,9 +271,9 @@ type Continue struct {
 type ContinueWorkspace string
 
 const (
-	// ContinueCopy: a copy of the files of that Run.
+	// ContinueCopy is a copy of the files of that Run.
 	ContinueCopy ContinueWorkspace = "Copy"
-	// ContinueFresh: the files that the agent starts with.
+	// ContinueFresh is the files that the agent starts with.
 	ContinueFresh ContinueWorkspace = "Fresh"
 )
 

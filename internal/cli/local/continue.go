@@ -20,25 +20,10 @@ type memo struct {
 	UID string `json:"uid"`
 	// Directory is where the agent worked.
 	Directory string `json:"directory"`
-	// Models are the hashes of the definitions of its Models, by name.
-	Models map[string]string `json:"models"`
 
 	name  string // of the Run
 	state string // its directory
 	ended time.Time
-}
-
-// memoOf returns the memo of a Run.
-func memoOf(work *runnerInput, dir string) (memo, error) {
-	m := memo{UID: work.Task.Run.UID, Directory: dir, Models: map[string]string{}}
-	for _, one := range work.Snapshot.Models {
-		definition, err := json.Marshal(one)
-		if err != nil {
-			return m, fmt.Errorf("encoding the Model %s: %w", one.Name, err)
-		}
-		m.Models[one.Name] = task.Hash(definition)
-	}
-	return m, nil
 }
 
 func (p place) memo() string { return filepath.Join(p.state, "run.json") }
@@ -171,14 +156,8 @@ func memos(base string) ([]memo, error) {
 }
 
 // continues sets the Run whose session this one continues.
-func (r *runnerInput) continues(m memo, step int64, now memo) {
+func (r *runnerInput) continues(m memo, step int64) {
 	c := &task.Continue{Run: m.name, RunUID: m.UID, Step: step}
-	for name, hash := range now.Models {
-		if m.Models[name] == hash {
-			c.Models = append(c.Models, name)
-		}
-	}
-	slices.Sort(c.Models)
 	r.Task.Continue = c
 	r.notes = append(r.notes, "It continues the Run "+m.name+".")
 	if step != 0 {

@@ -86,12 +86,8 @@ func (r Run) Do(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	kept, err := memoOf(work, dir)
-	if err != nil {
-		return err
-	}
 	if source != nil {
-		work.continues(*source, r.Flags.step, kept)
+		work.continues(*source, r.Flags.step)
 	}
 	commands := snapshot.NeedsSandbox(work.Snapshot)
 	confinement, err := r.confinement(commands, dir, thisKernel())
@@ -107,7 +103,7 @@ func (r Run) Do(ctx context.Context) error {
 		return err
 	}
 	defer place.close()
-	if err := place.begin(kept, source); err != nil {
+	if err := place.begin(memo{UID: work.Task.Run.UID, Directory: dir}, source); err != nil {
 		return err
 	}
 	notes := append(work.notes, confinement...)

@@ -20,7 +20,7 @@ import (
 func (p *testPod) continues(t *testing.T, before *testPod, change ...func(*task.Continue)) *testPod {
 	t.Helper()
 	p.task.Run.Name, p.task.Run.UID = "next-of-"+before.task.Run.Name, "next-of-"+before.task.Run.UID
-	p.task.Continue = &task.Continue{Run: before.task.Run.Name, RunUID: before.task.Run.UID, Models: []string{"m"}}
+	p.task.Continue = &task.Continue{Run: before.task.Run.Name, RunUID: before.task.Run.UID}
 	for _, c := range change {
 		c(p.task.Continue)
 	}

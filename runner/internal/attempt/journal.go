@@ -2,6 +2,7 @@ package attempt
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -54,9 +55,13 @@ func (a *attempt) takeOver(ctx context.Context) error {
 }
 
 func (a *attempt) open() error {
+	models, err := hashesOfModels(a.snapshot)
+	if err != nil {
+		return err
+	}
 	dir, err := journal.Open(journal.Options{
 		Dir: a.State, RunUID: a.task.Run.UID, Attempt: a.task.Attempt, Durable: a.task.Durable,
-		Now: a.Now, LowSpace: func() { a.lowSpace.Store(true) }, PID: a.pid(), Continue: continued(a.task.Continue),
+		Now: a.Now, LowSpace: func() { a.lowSpace.Store(true) }, PID: a.pid(), Models: models, Continue: continued(a.task.Continue),
 	})
 	if err != nil {
 		return err
@@ -73,7 +78,20 @@ func continued(c *task.Continue) *journal.Continued {
 	if c == nil {
 		return nil
 	}
-	return &journal.Continued{Run: c.Run, RunUID: c.RunUID, Step: c.Step, Models: c.Models}
+	return &journal.Continued{Run: c.Run, RunUID: c.RunUID, Step: c.Step}
+}
+
+// hashesOfModels returns the hashes of the definitions of the Models of a snapshot, by name.
+func hashesOfModels(s task.Snapshot) (map[string]string, error) {
+	out := map[string]string{}
+	for _, m := range s.Models {
+		definition, err := json.Marshal(m)
+		if err != nil {
+			return nil, fmt.Errorf("encoding the Model %s: %w", m.Name, err)
+		}
+		out[m.Name] = task.Hash(definition)
+	}
+	return out, nil
 }
 
 // pid returns the process of this attempt; 0: it is in a pod, where other pods have the same numbers.

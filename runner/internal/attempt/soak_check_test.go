@@ -239,4 +239,4 @@ func (r *soakRun) checkFiles() error {
 }
 
 // stateFiles are the files that a Run has beside its workspace.
-var stateFiles = regexp.MustCompile(`^(state/(journal-[0-9]{4}\.jsonl|lock|reserve|events.*)|snapshot\.json|termination-[0-9]+)$`)
+var stateFiles = regexp.MustCompile(`^(state/(journal-[0-9]{4}\.jsonl|models\.json(\.new)?|lock|reserve|events.*)|snapshot\.json|termination-[0-9]+)$`)

@@ -30,6 +30,8 @@ type Options struct {
 	// LowSpace is called once, when the disk was full and the reserved space had to
 	// be released to go on. It may be nil.
 	LowSpace func()
+	// Models are the hashes of the definitions of the Models of the Run, by name.
+	Models map[string]string
 	// Continue names the session of another Run that this one continues, whose state directory is in [SourceDir]; nil:
 	// none. Through is ignored. A Run that has begun keeps what its first header says.
 	Continue *Continued
@@ -82,7 +84,7 @@ func (d *Dir) takeOver() error {
 	if err != nil {
 		return err
 	}
-	if err := d.openOwn(own, continued); err != nil {
+	if err := errors.Join(d.openOwn(own, continued), writeModels(d.opts.Dir, d.opts.Models)); err != nil {
 		return err
 	}
 	if d.opts.Durable {
@@ -135,6 +137,9 @@ func (d *Dir) openContinued(first *Header) (*Continued, error) {
 		return nil, nil //nolint:nilnil // it is written
 	}
 	d.seq, asked.Through = from.through, from.through
+	if asked.Models, err = unchangedModels(SourceDir(d.opts.Dir), d.opts.Models); err != nil {
+		return nil, notContinued(c.Run, err)
+	}
 	return &asked, nil
 }
 
@@ -317,10 +322,10 @@ func attemptOf(name string) (int, bool) {
 	return attempt, err == nil && name == segmentPath("", attempt)
 }
 
-// IsFile reports whether a file of a state directory is a part of its journal.
+// IsFile reports whether a file of a state directory belongs to its journal.
 func IsFile(name string) bool {
 	_, is := attemptOf(name)
-	return is
+	return is || name == modelsFile
 }
 
 // segments reads the files of a directory, oldest attempt first.

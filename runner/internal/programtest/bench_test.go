@@ -112,7 +112,7 @@ func BenchmarkContinue(b *testing.B) {
 	resumed := newBench(b, endpoint(listener), nil)
 	fill(b, resumed.state)
 	next := newBench(b, endpoint(listener), func(tk *task.Task, _ *task.Snapshot) {
-		tk.Run.UID, tk.Continue = "next", &task.Continue{Run: "one", RunUID: "local", Models: []string{"m"}}
+		tk.Run.UID, tk.Continue = "next", &task.Continue{Run: "one", RunUID: "local"}
 	})
 	source := b.TempDir()
 	fill(b, source)

@@ -273,7 +273,7 @@ func TestPodsThatContinueOtherRuns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			first := tc.first(t)
 			write(t, "kept", first.root, task.Home, ".cache", "x")
-			from := &task.Continue{Run: "one", RunUID: "uid-of-one", Models: []string{"m"}}
+			from := &task.Continue{Run: "one", RunUID: "uid-of-one"}
 			second := newPod(t, taskOf("two", "Read the file", from), nil,
 				answered(tc.answered, call("Read", `{"path":"a.txt"}`), call("Write", `{"path":"b.txt","content":"second"}`), done)...).mount(t, first).finishes(t)
 			second.wants(t, append(tc.says, "Read the file", "1  first"), tc.hasNot)
