@@ -159,6 +159,10 @@ const (
 const (
 	// ReasonFinished (True): the result is stored. Remedy: Nothing.
 	ReasonFinished = "Finished"
+	// ReasonReused (True): the Run is a part of a workflow that is retried, and has the result of the Run in
+	// spec.continueFrom. Nothing was done again, and its usage is zero. Remedy: Nothing. To do the work again, retry the
+	// workflow with spec.continueFrom.node.
+	ReasonReused = "Reused"
 )
 
 // Reasons of Succeeded=False: the Run is final and its work is not done.

@@ -51,6 +51,10 @@ const (
 	AnnotationDigest = "deckhand.dev/digest"
 	// AnnotationRootRun, on a child Run, is the UID of its topmost ancestor, which is the id of their trace.
 	AnnotationRootRun = "deckhand.dev/root-run"
+	// AnnotationInputHash, on a child Run of a workflow, is the hash of its prompt, input, user and revision.
+	AnnotationInputHash = "deckhand.dev/input-hash"
+	// AnnotationReuseOf, on a child Run of a workflow, is the UID of the Run in spec.continueFrom, whose result it has.
+	AnnotationReuseOf = "deckhand.dev/reuse-of"
 	// AnnotationPaused, on a child Run, marks a Run that is paused because its parent
 	// is. It continues when the parent does.
 	AnnotationPaused = "deckhand.dev/paused"

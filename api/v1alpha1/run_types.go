@@ -66,7 +66,7 @@ type Run struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !has(self.limits) || !(has(self.limits.modelCalls) || has(self.limits.toolCalls) || has(self.limits.depth) || has(self.limits.wait) || has(self.limits.modelOutage))",message="limits.modelCalls, toolCalls, depth, wait and modelOutage are not allowed for a workflow: remove them, or set them in the Agents"
 // +kubebuilder:validation:XValidation:rule="!has(self.workflow) || (!has(self.maxRetries) || self.maxRetries == 1) && (!has(self.maxDisruptions) || self.maxDisruptions == 10)",message="maxRetries and maxDisruptions are not allowed for a workflow: set maxRetries of the nodes of the Workflow"
 // +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !has(self.images)",message="images is not allowed for a workflow: remove images"
-// +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !has(self.continueFrom)",message="continueFrom is not allowed for a workflow: remove continueFrom"
+// +kubebuilder:validation:XValidation:rule="!has(self.continueFrom) || (has(self.workflow) ? !has(self.continueFrom.step) && self.continueFrom.?workspace.orValue('Copy') == 'Copy' : !has(self.continueFrom.node))",message="continueFrom.node is only for a workflow, and step and workspace: Fresh are only for an agent: remove the others"
 type RunSpec struct {
 	// agent is the name of the Agent, in the same namespace, that does the work. While it does
 	// not exist or is not Ready, the Run waits with Succeeded=Unknown, reason Pending, for at
@@ -125,12 +125,14 @@ type RunSpec struct {
 	// +optional
 	Input *runtime.RawExtension `json:"input,omitempty"`
 
-	// continueFrom makes the Run continue the work of another Run of an Agent in the same namespace
-	// that has finished: the model reads its conversation, and then prompt. While that Run is
-	// active, this Run waits with Succeeded=Unknown, reason Queued. If its conversation or its files
-	// cannot be read, this Run ends with reason NothingToContinue; it never starts from the beginning
-	// instead. Usage, limits and approvals begin from zero. Only users who may get runs/session of that
-	// Run can create this one. Default: none. Not for workflows and Schedules.
+	// continueFrom makes the Run continue the work of another Run in the same namespace that has
+	// finished. An agent continues a Run of an Agent: the model reads its conversation, and then
+	// prompt. A workflow retries a Run of the same Workflow, with the same input: nodes that
+	// succeeded with what they are given now are not done again. While that Run is active, this Run
+	// waits with Succeeded=Unknown, reason Queued. If its conversation or its files cannot be read,
+	// this Run ends with reason NothingToContinue; it never starts from the beginning instead. Usage
+	// and limits start from zero, and approvals are asked again. Only users who may get runs/session
+	// of that Run can create this one. Default: none. Not for Schedules.
 	// +optional
 	ContinueFrom *ContinueFrom `json:"continueFrom,omitempty"`
 
@@ -212,6 +214,14 @@ type ContinueFrom struct {
 	// +kubebuilder:validation:Maximum=1000000
 	// +optional
 	Step *int64 `json:"step,omitempty"`
+	// node is the name of a node of the Workflow that runs again, with all nodes that wait for it.
+	// Only for a workflow. If the Workflow has no such node, the Run ends with reason Misconfigured.
+	// Default: the nodes that did not succeed; if that Run succeeded, this Run ends with reason
+	// NothingToContinue.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=40
+	// +optional
+	Node string `json:"node,omitempty"`
 	// workspace is which files the agent has. Copy: a copy of the files of that Run, made before the
 	// agent starts. Fresh: the files that the Agent starts with; the model reads a line that says
 	// so. Default Copy.

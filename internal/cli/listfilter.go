@@ -60,7 +60,7 @@ type runFilter struct {
 
 // states returns the values of --state.
 func states() []string {
-	return slices.Concat([]string{"active", "succeeded", "failed", v1alpha1.ReasonFinished}, v1alpha1.ActiveReasons, v1alpha1.FailureReasons)
+	return slices.Concat([]string{"active", "succeeded", "failed", v1alpha1.ReasonFinished, v1alpha1.ReasonReused}, v1alpha1.ActiveReasons, v1alpha1.FailureReasons)
 }
 
 // filter returns the filter of the flags, or an error that names the nearest state.

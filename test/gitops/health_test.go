@@ -105,7 +105,9 @@ func healthCases(t *testing.T) []healthCase {
 		}
 		cases = append(cases, healthCase{"Run", reason, metav1.ConditionUnknown, status.InProgressStatus, argo})
 	}
-	cases = append(cases, healthCase{"Run", v1alpha1.ReasonFinished, metav1.ConditionTrue, status.CurrentStatus, "Healthy"})
+	for _, reason := range []string{v1alpha1.ReasonFinished, v1alpha1.ReasonReused} {
+		cases = append(cases, healthCase{"Run", reason, metav1.ConditionTrue, status.CurrentStatus, "Healthy"})
+	}
 	for _, reason := range v1alpha1.FailureReasons {
 		cases = append(cases, healthCase{"Run", reason, metav1.ConditionFalse, status.FailedStatus, "Degraded"})
 	}

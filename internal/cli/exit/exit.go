@@ -46,6 +46,7 @@ func Usagef(format string, args ...any) error {
 // codes are the exit codes of reasons that are not failures.
 var codes = map[string]int{
 	v1alpha1.ReasonFinished:         OK,
+	v1alpha1.ReasonReused:           OK,
 	v1alpha1.ReasonStopped:          Stopped,
 	v1alpha1.ReasonStepLimit:        Limit,
 	v1alpha1.ReasonTokenLimit:       Limit,

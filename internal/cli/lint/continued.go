@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
 )
 
 // checkContinued finds why a Run cannot continue another Run of the files. Most Runs that are continued are not in
@@ -21,7 +22,11 @@ func (l *linter) checkContinued(ctx context.Context, o *object, run *v1alpha1.Ru
 		return fmt.Errorf("spec.continueFrom.run: "+format, args...)
 	}
 	switch {
-	case source.Spec.Workflow != "":
+	case run.Spec.Workflow != "" && source.Spec.Workflow != run.Spec.Workflow:
+		return refused("Run %s is no Run of Workflow %s, which can retry its own Runs only: name one of them", source.Name, run.Spec.Workflow)
+	case run.Spec.Workflow != "" && !snapshot.SameInput(run.Spec, source.Spec):
+		return refused("Run %s has another spec.input: write the same in both", source.Name)
+	case run.Spec.Workflow == "" && source.Spec.Workflow != "":
 		return refused("Run %s is a Run of Workflow %s, and only Runs of Agents can be continued: name a Run of an Agent", source.Name, source.Spec.Workflow)
 	case source.Spec.User != run.Spec.User:
 		return refused("Run %s has spec.user %q, and this Run %q: write the same in both", source.Name, source.Spec.User, run.Spec.User)
@@ -31,7 +36,7 @@ func (l *linter) checkContinued(ctx context.Context, o *object, run *v1alpha1.Ru
 		return refused("it continues %d Runs, one after the other, and a Run can continue at most %d: create a Run without continueFrom", len(chain), v1alpha1.MaxContinued)
 	}
 	var agent v1alpha1.Agent
-	if !l.get(ctx, run.Namespace, source.Spec.Agent, &agent) {
+	if source.Spec.Agent == "" || !l.get(ctx, run.Namespace, source.Spec.Agent, &agent) {
 		return nil
 	}
 	switch agent.Spec.Workspace.Durability { //nolint:exhaustive // Volume keeps what is needed

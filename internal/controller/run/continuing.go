@@ -12,12 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/run/children"
 	"github.com/deckhand-dev/deckhand/internal/run/continuing"
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 )
 
-// observeSource reads the Run that a Run continues: before the first attempt the Run itself, then only its volume while
-// pods copy from it. For a Run that has ended it reads whether another needs its files.
+// observeSource reads the Run whose result a Run has, or the Run that it continues: before the first attempt the Run
+// itself, then only its volume while pods copy from it. For a Run that has ended it reads whether another needs its
+// files.
 func observeSource(ctx context.Context, from continuing.Reader, s *state) (err error) {
 	switch {
 	case s.run.Status.CompletionTime != nil && s.volume == nil:
@@ -25,6 +27,8 @@ func observeSource(ctx context.Context, from continuing.Reader, s *state) (err e
 		var others []v1alpha1.Run
 		others, err = continuing.Unfinished(ctx, from.Cache, client.ObjectKeyFromObject(s.run))
 		s.isNeeded = slices.ContainsFunc(others, func(other v1alpha1.Run) bool { return continuing.Needs(&other) })
+	case children.ReuseOf(s.run) != "":
+		s.reusedRun, err = children.ReusedRun(ctx, from.Cache, s.run)
 	case s.run.Spec.ContinueFrom == nil:
 	case s.attempt() == 0:
 		s.source, err = from.Source(ctx, s.run)

@@ -40,7 +40,9 @@ type plan struct {
 	restore []restoration
 	// termination is a termination message with more than the status has. It replaces the report of the runner.
 	termination *task.Termination
-	wake        time.Duration // reconcile again after this; 0: when something changes
+	// reusedProgress is the progress of a Run that has the result of another.
+	reusedProgress *v1alpha1.RunProgress
+	wake           time.Duration // reconcile again after this; 0: when something changes
 }
 
 // settles reports whether the plan makes the Run final.

@@ -21,6 +21,7 @@ var rules = []func(state) (plan, bool){
 	beingDeleted,        // the Run is being deleted, and what it owns with it: no change
 	finished,            // the Run has ended: no change; expired pods, volumes and the Run itself are deleted
 	restoredFromBackup,  // a backup tool created the Run without its status: Restored
+	reused,              // a workflow is retried, and the work was done before: Reused, or NothingToContinue
 	protocolUnsupported, // the runner is newer than the operator: Misconfigured
 	podFound,            // the first attempt has a pod of an earlier operator: Starting; or SandboxAltered
 	decisionMissing,     // the runner acted on a Decision that does not exist or says something else: DecisionMismatch

@@ -49,6 +49,8 @@ type state struct {
 	// missingDecision is a Decision that the runner reported to have acted on, and that does not exist or has other
 	// content.
 	missingDecision string
+	// reusedRun is the Run whose result this Run has; nil: it works itself, or that Run was deleted.
+	reusedRun *v1alpha1.Run
 	// ancestors are the parent of the Run, its parent, and so on; children are the Runs that its agents requested.
 	ancestors []children.Ancestor
 	children  []v1alpha1.Run

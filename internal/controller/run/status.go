@@ -35,6 +35,9 @@ func statusOf(s state, p plan) v1alpha1.RunStatus {
 	if p.termination != nil {
 		status.Progress = progressOf(s, *p.termination)
 	}
+	if p.reusedProgress != nil {
+		status.Progress = p.reusedProgress
+	}
 	if delegated := childMarks(s, p); len(delegated) > 0 {
 		status.Internal.Delegated = delegated
 	}

@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/cluster/apierr"
@@ -62,7 +61,7 @@ func succeeded(c *v1alpha1.Run) bool {
 
 // childOf returns the child Run for a key, with its reservation as limits.
 func (e *evaluation) childOf(at childKey, p *children.Budget) newChild {
-	n, in := e.program.Node(at.node), e.evaluator.inputs[at]
+	n, w := e.program.Node(at.node), e.works[at]
 	labels := runstatus.InheritedLabels(e.run.Labels)
 	labels[v1alpha1.LabelWorkflowRun], labels[v1alpha1.LabelWorkflowNode] = e.run.Name, at.node
 	switch {
@@ -80,23 +79,29 @@ func (e *evaluation) childOf(at childKey, p *children.Budget) newChild {
 			Annotations:     map[string]string{v1alpha1.AnnotationRevisionHash: e.revisionOf(n), v1alpha1.AnnotationRootRun: runstatus.RootUID(e.run)},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(e.run, v1alpha1.GroupVersion.WithKind("Run"))},
 		},
-		Spec: v1alpha1.RunSpec{
-			Agent:        string(n.Agent),
-			Workflow:     string(n.Workflow),
-			Prompt:       in.prompt,
-			User:         e.run.Spec.User,
-			MaxRetries:   n.MaxRetries,
-			Limits:       p.LimitsFor(n.Limits, e.grants[at]),
-			DesiredState: v1alpha1.DesiredRunning,
-		},
+		Spec: w.spec,
 	}
-	if len(in.input) > 0 {
-		c.Spec.Input = &runtime.RawExtension{Raw: in.input}
-	}
+	c.Spec.MaxRetries, c.Spec.Limits, c.Spec.DesiredState = n.MaxRetries, p.LimitsFor(n.Limits, e.grants[at]), v1alpha1.DesiredRunning
+	w.mark(c, n)
 	if root := volumeRoot(e.state, n.Name); root != "" {
 		c.Annotations[v1alpha1.AnnotationVolumeClaim] = runnerpod.SharedVolumeClaimName(e.run, root)
 	}
 	return newChild{childKey: at, Child: children.Child{Run: c, Names: []string{c.Name, spareChildName(e.run, at)}, Is: isChildAt(e.run, at)}}
+}
+
+// mark adds to a child what its work is, and the Run whose work it takes over.
+func (w work) mark(c *v1alpha1.Run, n v1alpha1.Node) {
+	if w.hash != "" {
+		c.Annotations[v1alpha1.AnnotationInputHash] = w.hash
+	}
+	switch {
+	case w.reused != nil:
+		c.Annotations[v1alpha1.AnnotationReuseOf] = string(w.reused.UID)
+		c.Spec.ContinueFrom = &v1alpha1.ContinueFrom{Run: w.reused.Name}
+		c.Spec.Limits = n.Limits.DeepCopy() // nothing is reserved
+	case w.retried != nil:
+		c.Spec.ContinueFrom = &v1alpha1.ContinueFrom{Run: w.retried.Name}
+	}
 }
 
 // revisionOf returns the revision that the children of a node run.

@@ -42,6 +42,7 @@ type cluster struct {
 	away        bool   // there is no operator
 	policies    string // admission policies that are missing
 	now         time.Time
+	before      *cluster // with the Run that the Run retries; nil: it does not exist
 }
 
 // whole is a Workflow of a text, with the Agents worker, whose output is {n: int},
@@ -101,6 +102,9 @@ func (c *cluster) observed() state {
 		return s
 	}
 	s.program, _ = workflow.Compile(c.version)
+	if c.run.Spec.ContinueFrom != nil {
+		s.source = c.before.asSource(c.run)
+	}
 	shown := 0
 	for _, child := range c.children {
 		if isChildOf(child, c.run) && !c.hidden[child.Name] {

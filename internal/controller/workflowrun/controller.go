@@ -88,6 +88,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		For(&v1alpha1.Run{}, builder.WithPredicates(ofWorkflows, runChanged)).
 		Watches(&v1alpha1.Run{}, backlog.Handler(), builder.WithPredicates(ofWorkflows)).
 		Owns(&v1alpha1.Run{}, builder.WithPredicates(childChanged)).
+		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(r.retrying), builder.WithPredicates(sourceChanged)).
 		Watches(&v1alpha1.Workflow{}, handler.EnqueueRequestsFromMapFunc(r.waitingFor)).
 		Watches(&v1alpha1.Decision{}, handler.EnqueueRequestsFromMapFunc(runOfDecision), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, decisions.BecameFinal, decisions.BecameProtected))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(o.Concurrency, defaultConcurrency)}).

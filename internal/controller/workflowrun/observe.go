@@ -43,6 +43,9 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.Run) (state, 
 		s.volumes, s.volumesInUse, err = r.observeVolumes(ctx, parent)
 		return s, err
 	}
+	if err := r.observeSource(ctx, &s); err != nil {
+		return s, err
+	}
 	s.revision, s.notReadyMessage, err = r.observeRevision(ctx, parent)
 	if unsupported, is := errors.AsType[*stored.UnsupportedError](err); is {
 		s.unsupported = unsupported

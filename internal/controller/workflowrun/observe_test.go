@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/run/continuing"
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/testing/apierrtest"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
@@ -28,7 +29,9 @@ import (
 // on returns a Reconciler on a cache and an API server that have these objects.
 func on(t *testing.T, cached, live []client.Object) *Reconciler {
 	t.Helper()
-	index := func(b *fake.ClientBuilder) { b.WithIndex(&v1alpha1.Run{}, byWorkflow, unbegunByWorkflow) }
+	index := func(b *fake.ClientBuilder) {
+		b.WithIndex(&v1alpha1.Run{}, byWorkflow, unbegunByWorkflow).WithIndex(&v1alpha1.Run{}, continuing.UnfinishedBySource, continuing.IndexUnfinishedBySource)
+	}
 	return New(apierrtest.NewServer(t, cached, index), apierrtest.NewServer(t, live), nil, Options{Guard: allPoliciesInstalled{}, Now: func() time.Time { return gen.Noon }})
 }
 

@@ -25,16 +25,20 @@ func pendingLimit(s state) time.Duration {
 	return most
 }
 
-// pendingSince returns since when the Run has waited for its start. Time in which it was paused does not count.
+// pendingSince returns since when the Run has waited for its start. Time in which it was paused, or waited for the end
+// of the Run that it retries, does not count.
 func pendingSince(s state) time.Time {
-	resumed := s.run.Status.Internal.ResumedAt
-	switch {
-	case runstatus.OutcomeOf(s.run.Status).Reason == v1alpha1.ReasonPaused:
+	if runstatus.OutcomeOf(s.run.Status).Reason == v1alpha1.ReasonPaused {
 		return s.now // it is about to continue
-	case resumed != nil && resumed.After(s.run.CreationTimestamp.Time):
-		return resumed.Time
 	}
-	return s.run.CreationTimestamp.Time
+	since := s.run.CreationTimestamp.Time
+	if resumed := s.run.Status.Internal.ResumedAt; resumed != nil && resumed.After(since) {
+		since = resumed.Time
+	}
+	if ended := s.source.endedAt(s.now); ended.After(since) {
+		return ended
+	}
+	return since
 }
 
 // waitUntil adds to a plan how long limits.pending lets the Run wait.

@@ -24,6 +24,9 @@ type plan struct {
 	deleteVolume  *corev1.PersistentVolumeClaim // delete this claim
 	deleteRun     bool                          // delete the Run
 
+	// reusedProgress is the progress of a Run that has the result of another.
+	reusedProgress *v1alpha1.RunProgress
+
 	progress     *progress     // how far the nodes came; nil: as they were
 	pendingSince *metav1.Time  // since when all child Runs are refused; nil: they are not
 	wake         time.Duration // look again after this; 0: when something changes

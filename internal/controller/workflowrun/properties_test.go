@@ -70,7 +70,8 @@ type trial struct {
 
 // befall lets something happen to one of the children, or to the Run.
 func (c *trial) befall() {
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(c.children)), func(n string) bool { return runstatus.IsFinished(c.children[n]) })
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(c.children)), func(n string) bool { return runstatus.IsFinished(c.children[n]) || isReused(c.children[n]) })
+	c.settleReused()
 	if len(names) > 0 {
 		c.befallChild(names[c.r.IntN(len(names))])
 	}
@@ -248,15 +249,16 @@ func TestEveryRunEnds(t *testing.T) {
 	for seed := range gen.Seeds(24) {
 		v := invented(t, rand.New(rand.NewPCG(seed, 1)))
 		for life := range uint64(16) {
-			live(t, v, seed*1000+life)
+			live(t, v, seed*1000+life, nil)
 		}
 	}
 }
 
-func live(t *testing.T, v *workflow.Revision, seed uint64) {
+// live lets a Run live to its end, and returns how it ended. before is the cluster with the Run that it retries, or nil.
+func live(t *testing.T, v *workflow.Revision, seed uint64, before *cluster, mods ...func(*v1alpha1.Run)) *trial {
 	t.Helper()
-	c := &trial{cluster: newCluster(v), t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 2)), excused: map[childKey]int{}, unseen: map[string]bool{}}
-	c.old = c.run.DeepCopy()
+	c := &trial{cluster: newCluster(v, mods...), t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 2)), excused: map[childKey]int{}, unseen: map[string]bool{}}
+	c.old, c.before = c.run.DeepCopy(), before
 	for i := 0; c.run.Status.CompletionTime == nil; i++ {
 		if i == 5000 {
 			t.Fatalf("seed %d: the Run does not end: %+v\n%+v", seed, runstatus.OutcomeOf(c.run.Status), c.run.Status.Nodes)
@@ -282,6 +284,7 @@ func live(t *testing.T, v *workflow.Revision, seed uint64) {
 			t.Fatalf("seed %d: the Run left %s behind, at work", seed, name)
 		}
 	}
+	return c
 }
 
 // What was done is seen: to decide again changes nothing.

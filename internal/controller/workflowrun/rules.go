@@ -17,6 +17,7 @@ var rules = []func(state) (plan, bool){
 	beingDeleted,        // the Run is being deleted, and what it owns with it: no change
 	finished,            // the Run has ended: no change; children are stopped, expired volumes and the Run itself are deleted
 	restoredFromBackup,  // a backup tool created the Run without its status: Restored
+	reused,              // the workflow of its parent is retried, and the work was done before: Reused, or NothingToContinue
 	decisionMissing,     // the Run acted on a Decision that does not exist or says something else: DecisionMismatch
 	expiredBeforeStart,  // limits.deadline has passed before the Run started: DeadlineExceeded
 	stoppedBeforeStart,  // desiredState is Stopped before the Run started: Stopped
@@ -26,6 +27,7 @@ var rules = []func(state) (plan, bool){
 	revisionUnsupported, // the revision was stored by another version of the operator: RevisionUnsupported
 	workflowNotReady,    // there is no revision to run: Pending, then PendingTimeout; or Misconfigured
 	inputInvalid,        // the input does not fit the Workflow: Misconfigured, or TaskTooLarge
+	sourceNotReady,      // the Run retries another: Queued, Pending, or why it cannot: Misconfigured, NothingToContinue
 	notStarted,          // nothing prevents the start, with this revision: Running
 	cacheBehind,         // the cache does not show all children yet: no change
 	running,             // the graph decides: Running, what all children wait for, or how the Run ends
@@ -61,6 +63,15 @@ func restoredFromBackup(s state) (plan, bool) {
 	}
 	o, is := runstatus.Restored(s.run)
 	return plan{Outcome: o}, is
+}
+
+// reused ends a child Run of a workflow that is retried, because its work was done before: it has that result.
+func reused(s state) (plan, bool) {
+	if children.ReuseOf(s.run) == "" {
+		return plan{}, false
+	}
+	outcome, progress := children.Reuse(s.run, s.reusedRun)
+	return plan{Outcome: outcome, reusedProgress: progress}, true
 }
 
 func decisionMissing(s state) (plan, bool) {

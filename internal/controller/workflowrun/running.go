@@ -18,6 +18,8 @@ type evaluation struct {
 	evaluator     *evaluator
 	main, finally *children.Budget
 	grants        map[childKey]children.Amounts
+	works         map[childKey]work // of the children that start
+	unchanged     map[string]bool   // by node: whether what it waits for did nothing in this Run
 
 	endReason, endMessage string // why nodes do not start any more, and the same for people
 	more                  bool   // there is more to make than one turn makes
@@ -78,6 +80,7 @@ func (e *evaluation) evaluate(approvals map[string]graph.ApprovalState) graph.Ne
 func (e *evaluation) callGraph(approvals map[string]graph.ApprovalState) graph.Next {
 	e.evaluator = newEvaluator(e.state, e.endReason, e.endMessage)
 	e.grants, e.more = map[childKey]children.Amounts{}, false
+	e.works, e.unchanged = map[childKey]work{}, map[string]bool{}
 	e.main, e.finally = budgets(e.state)
 	seen := graph.Seen{
 		Nodes:        map[string]graph.Status{},
@@ -130,6 +133,9 @@ func childrenCreated(s state) int {
 func budgets(s state) (main, finally *children.Budget) {
 	main, finally = unusedBudgets(s)
 	for _, c := range s.children {
+		if isReused(c) {
+			continue
+		}
 		budgetOf(s, main, finally, keyOf(c).node).Charge(c, children.Lowest(targetLimits(s, c.Spec.Agent, c.Spec.Workflow), children.LimitsOf(c.Spec.Limits)))
 	}
 	for at, reserved := range reservationsOfDeleted(s) {
@@ -178,7 +184,7 @@ func targetLimits(s state, agent, workflow string) children.Amounts {
 	return children.Amounts{}
 }
 
-// admit reserves the limits of a child. A child that the API server has just refused is not requested again, and until
+// admit reserves the limits of a child, unless it has the result of another Run. A child that the API server has just refused is not requested again, and until
 // that refusal is reported no other child starts.
 func (e *evaluation) admit(node string, number int) (ok bool, reason string) {
 	at := childKey{node, number}
@@ -188,6 +194,11 @@ func (e *evaluation) admit(node string, number int) (ok bool, reason string) {
 	if e.refused != nil || len(e.grants) == maxCreated {
 		e.more = e.retryIn() == 0
 		return false, graph.ReasonQueued
+	}
+	e.works[at] = e.workOf(at)
+	if e.works[at].reused != nil {
+		e.grants[at] = children.Amounts{}
+		return true, ""
 	}
 	n := e.program.Node(node)
 	grant, enough := e.budgetOf(node).Reserve(wantedBy(e.state, e.main, n))

@@ -21,6 +21,10 @@ type state struct {
 	notReadyMessage string
 	// unsupported is why this operator cannot read the revision; nil: it can.
 	unsupported *stored.UnsupportedError
+	// source is the Run that this Run retries; nil: it retries none.
+	source *source
+	// reusedRun is the Run whose result this Run has; nil: it works itself, or that Run was deleted.
+	reusedRun *v1alpha1.Run
 	// children are its child Runs. They are shared with the cache and must not be changed.
 	children []*v1alpha1.Run
 	// cacheBehind: the cache does not show all children yet.

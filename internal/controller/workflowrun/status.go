@@ -13,6 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/cluster/apierr"
 	"github.com/deckhand-dev/deckhand/internal/cluster/statuspatch"
 	"github.com/deckhand-dev/deckhand/internal/run/children"
+	"github.com/deckhand-dev/deckhand/internal/run/continuing"
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/workflow/graph"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -25,16 +26,14 @@ func statusOf(s state, p plan) v1alpha1.RunStatus {
 		p.Outcome = runstatus.OutcomeOf(s.run.Status)
 	}
 	if p.storeRevision != nil {
-		now := metav1.NewTime(s.now)
-		status.WorkflowRevision, status.StartTime = p.storeRevision.Hash, &now
-		status.Nodes = nil
-		for _, n := range s.nodes() {
-			status.Nodes = append(status.Nodes, v1alpha1.NodeStatus{Name: n.Name, State: v1alpha1.NodeWaiting})
-		}
+		recordStart(&status, s, p)
 	}
 	if p.progress != nil {
 		status.Nodes = p.progress.nodes
 		status.Progress = progressOf(s, p.progress)
+	}
+	if p.reusedProgress != nil {
+		status.Progress = p.reusedProgress
 	}
 	if p.progress != nil || p.pendingSince != nil {
 		status.Internal.PendingSince = p.pendingSince
@@ -47,6 +46,19 @@ func statusOf(s state, p plan) v1alpha1.RunStatus {
 	}
 	p.WriteStatus(&status, s.run, s.now)
 	return withoutUsageChurn(s.run.Status, status)
+}
+
+// recordStart records with what the Run starts: the revision of its Workflow, and the Run that it retries.
+func recordStart(status *v1alpha1.RunStatus, s state, p plan) {
+	now := metav1.NewTime(s.now)
+	status.WorkflowRevision, status.StartTime = p.storeRevision.Hash, &now
+	status.Nodes = nil
+	if s.source != nil && s.source.run != nil {
+		status.ContinuedFrom = continuing.StatusOf(s.source.run)
+	}
+	for _, n := range s.nodes() {
+		status.Nodes = append(status.Nodes, v1alpha1.NodeStatus{Name: n.Name, State: v1alpha1.NodeWaiting})
+	}
 }
 
 // endNodes ends the nodes of a Run that ends before its graph does: active nodes are stopped, and no other starts.

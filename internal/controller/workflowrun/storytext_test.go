@@ -32,6 +32,8 @@ type story struct {
 	spec   string            // of the Workflow; empty: there is none
 	nested map[string]string // the same of Workflows that it names
 	beats  []beat
+	// before is the story of the Run w, which the Run retries; nil: it retries none.
+	before *story
 }
 
 // A storyPlayer plays a story. The controller takes a step when something
@@ -60,6 +62,9 @@ func play(t *testing.T, s story) string {
 		s.run = func(*v1alpha1.Run) {}
 	}
 	p := &storyPlayer{cluster: newCluster(v, s.run), beats: s.beats}
+	if s.before != nil {
+		p.before = playBefore(t, *s.before)
+	}
 	if v == nil {
 		p.missing = `Workflow "release" not found in namespace team-a`
 	}
@@ -175,12 +180,17 @@ func handed(r *v1alpha1.Run) string {
 	if l := r.Spec.Limits; l != nil && l.Tokens != nil {
 		text += fmt.Sprintf(" with %s tokens", *l.Tokens)
 	}
+	if from := r.Spec.ContinueFrom; from != nil && isReused(r) {
+		text += " with the result of " + from.Run
+	} else if from != nil {
+		text += " to retry " + from.Run
+	}
 	return text
 }
 
 func TestStories(t *testing.T) {
 	all := map[string]story{}
-	for _, some := range []map[string]story{stories, refusedStories, peopleStories} {
+	for _, some := range []map[string]story{stories, refusedStories, peopleStories, retryStories} {
 		maps.Copy(all, some)
 	}
 	for name, s := range all {

@@ -16,10 +16,11 @@ type glance struct {
 	children map[string]*v1alpha1.Run
 	decided  []v1alpha1.Decision
 	missing  string
+	before   int // how many Runs of the source have ended
 }
 
 func (c *cluster) glance() glance {
-	return glance{c.run.DeepCopy(), maps.Clone(c.children), slices.Clone(c.decided), c.missing}
+	return glance{c.run.DeepCopy(), maps.Clone(c.children), slices.Clone(c.decided), c.missing, c.before.ended()}
 }
 
 // stirs says whether what became since a glance wakes the controller: by what it
@@ -27,7 +28,8 @@ func (c *cluster) glance() glance {
 func (c *cluster) stirs(was glance) bool {
 	decided := !equality.Semantic.DeepEqual(was.decided, c.decided)
 	workflow := was.missing != c.missing && unbegunByWorkflow(c.run) != nil
-	return decided || workflow || c.childrenStir(was) || runChanged.Update(event.UpdateEvent{ObjectOld: was.run, ObjectNew: c.run})
+	source := was.before != c.before.ended() && unbegunByWorkflow(c.run) != nil
+	return decided || workflow || source || c.childrenStir(was) || runChanged.Update(event.UpdateEvent{ObjectOld: was.run, ObjectNew: c.run})
 }
 
 func (c *cluster) childrenStir(was glance) bool {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
+	"github.com/deckhand-dev/deckhand/internal/shared/digest"
 	"github.com/deckhand-dev/deckhand/internal/shared/schema"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -360,6 +361,21 @@ func undeclared(run v1alpha1.RunSpec, agent task.Agent) string {
 		}
 	}
 	return ""
+}
+
+// CanonicalInput returns the input of a Run in canonical form. No input is an empty one.
+func CanonicalInput(run v1alpha1.RunSpec) (json.RawMessage, error) {
+	if run.Input == nil {
+		return digest.Canonical(nil)
+	}
+	return digest.Canonical(run.Input.Raw)
+}
+
+// SameInput reports whether two Runs have the same input. An input without a canonical form equals no other.
+func SameInput(a, b v1alpha1.RunSpec) bool {
+	was, err := CanonicalInput(a)
+	is, other := CanonicalInput(b)
+	return err == nil && other == nil && string(was) == string(is)
 }
 
 // CheckInputSize bounds the input of a Run. The message has no size, because the operator does not keep a longer input.

@@ -93,7 +93,7 @@ func PodFromMetadata(m *metav1.PartialObjectMetadata, run *v1alpha1.Run) *corev1
 // runAnnotations are the annotations of a Run whose values are read.
 var runAnnotations = []string{
 	v1alpha1.AnnotationRevisionHash, v1alpha1.AnnotationVolumeClaim, v1alpha1.AnnotationDigest, v1alpha1.AnnotationRootRun,
-	v1alpha1.AnnotationPaused, v1alpha1.AnnotationScheduledAt,
+	v1alpha1.AnnotationPaused, v1alpha1.AnnotationScheduledAt, v1alpha1.AnnotationInputHash, v1alpha1.AnnotationReuseOf,
 }
 
 // runMeta returns the metadata that is kept of a Run. Its labels are read by policies and
