@@ -24,7 +24,7 @@ func (n nameCompletion) addTo(root *cobra.Command) {
 		switch c.Name() {
 		case "why":
 			c.ValidArgsFunction = n.with(first(explainedNames))
-		case "logs", "tree", "result", "message", "pending", "cost":
+		case "logs", "tree", "result", "message", "pending", "cost", "retry":
 			c.ValidArgsFunction = n.with(first(runNames))
 		case "continue", "fork":
 			c.ValidArgsFunction = n.with(first(runNames))

@@ -20,7 +20,7 @@ func checkEnded(run *v1alpha1.Run) error {
 	again := requests.CommandAbout("run --from", client.ObjectKey{Namespace: run.Namespace, Name: "run/" + run.Name})
 	switch a := run.Status.Attempt; {
 	case run.Spec.Workflow != "":
-		return fmt.Errorf("run %s is a Run of Workflow %s, and only Runs of Agents can be continued: name one of its child Runs, which you see with %s", run.Name, run.Spec.Workflow, requests.Command("tree", run))
+		return fmt.Errorf("run %s is a Run of Workflow %s, which is retried and not continued: %s. To continue one of its child Runs, which %s shows, name that", run.Name, run.Spec.Workflow, requests.Command("retry", run), requests.Command("tree", run))
 	case !isFinished(run) && run.Spec.DesiredState == v1alpha1.DesiredPaused:
 		return fmt.Errorf("run %s is paused and has not ended: let it work again with %s", run.Name, requests.Command("resume", run))
 	case !isFinished(run):

@@ -124,7 +124,7 @@ func TestContinueRefusesWhatCannotBeContinued(t *testing.T) {
 		"a name that is mistyped":      {"continue fxi -p More.", nil, "run fxi not found in namespace team-a. Did you mean fix?"},
 		"a Run at work":                {more, unended, "run fix has not ended (Running). To tell its agent something now: kubectl deckhand message fix TEXT -n team-a. To continue it after its end, first: kubectl wait --for=condition=Finished"},
 		"a paused Run":                 {more, func(r *v1alpha1.Run) { unended(r); r.Spec.DesiredState = v1alpha1.DesiredPaused }, "let it work again with kubectl deckhand resume fix -n team-a"},
-		"a Workflow":                   {more, func(r *v1alpha1.Run) { r.Spec.Agent, r.Spec.Workflow = "", "release" }, "only Runs of Agents can be continued: name one of its child Runs, which you see with kubectl deckhand tree fix -n team-a"},
+		"a Workflow":                   {more, func(r *v1alpha1.Run) { r.Spec.Agent, r.Spec.Workflow = "", "release" }, "which is retried and not continued: kubectl deckhand retry fix -n team-a. To continue one of its child Runs, which kubectl deckhand tree fix -n team-a shows, name that"},
 		"a restored Run":               {more, func(r *v1alpha1.Run) { endedWith(v1alpha1.ReasonRestored)(r) }, "was restored from a backup"},
 		"a Run without an attempt":     {more, func(r *v1alpha1.Run) { r.Status.Attempt = nil }, "run fix ended before it started (Finished)"},
 		"a Run without a volume":       {more, func(r *v1alpha1.Run) { r.Status.Attempt.VolumeClaim = "" }, "kept no conversation and no files, because workspace.durability of Agent fixer was Pod. Set it to Volume, so that later Runs can be continued. To do the work of this one again: kubectl deckhand run --from run/fix -n team-a"},

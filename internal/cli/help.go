@@ -12,7 +12,7 @@ var commandGroups = []struct {
 	id, title string
 	commands  []string
 }{
-	{"start", "Start work:", []string{"run", "continue", "fork", "lint", "convert"}},
+	{"start", "Start work:", []string{"run", "continue", "fork", "retry", "lint", "convert"}},
 	{"see", "See what Runs do:", []string{"list", "logs", "why", "tree", "result", "cp", "cost", "hosts"}},
 	{"decide", "Decide what Runs ask:", []string{"pending", "approve", "deny", "answer", "grant", "message"}},
 	{"control", "Control Runs:", []string{"pause", "resume", "stop"}},

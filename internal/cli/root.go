@@ -44,7 +44,7 @@ func newRoot(f *Factory, version string) *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	f.bindFlags(root.PersistentFlags())
 	root.AddCommand(
-		newList(f), newLogs(f), newTree(f), newCost(f), newHosts(f), newWhy(f), newRun(f), newContinue(f), newFork(f), newPending(f),
+		newList(f), newLogs(f), newTree(f), newCost(f), newHosts(f), newWhy(f), newRun(f), newContinue(f), newFork(f), newRetry(f), newPending(f),
 		newApprove(f), newDeny(f), newAnswer(f), newGrant(f), newMessage(f),
 		newPause(f), newResume(f), newStop(f), newLint(f), newConvert(f), newCp(f), newResult(f), newVersion(f, version), newOptions(f),
 	)

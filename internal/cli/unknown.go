@@ -29,7 +29,7 @@ var instead = []struct {
 }{
 	{"delete del rm remove", "To delete a Run with its pods: kubectl delete run NAME. To end it and keep its result: kubectl deckhand stop NAME"},
 	{"cancel kill abort end terminate quit", "To end a Run for good: kubectl deckhand stop NAME. To interrupt it: kubectl deckhand pause NAME"},
-	{"retry rerun redo restart repeat resubmit again", "A Run is done once. To do the same work again, in a new session and an empty workspace: kubectl deckhand run --from run/NAME. To continue its session: kubectl deckhand continue NAME"},
+	{"rerun redo restart repeat resubmit again", "A Run is done once. To do the same work again, in a new session and an empty workspace: kubectl deckhand run --from run/NAME. To continue its session: kubectl deckhand continue NAME. To run a workflow from what failed: kubectl deckhand retry NAME"},
 	{"unpause unsuspend", "To continue a paused Run: kubectl deckhand resume NAME. To continue a Run that has ended: kubectl deckhand continue NAME TEXT"},
 	{"branch rewind", "To continue a Run from an earlier step: kubectl deckhand fork NAME --step N"},
 	{"suspend hold", "To interrupt a Run: kubectl deckhand pause NAME"},
