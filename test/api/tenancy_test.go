@@ -110,7 +110,7 @@ func TestATeamHasItsRolesAndItsQuota(t *testing.T) {
 func TestATeamCanUseTheCommandLine(t *testing.T) {
 	server := apitest.Get(t)
 	namespace := newTeam(t, server)
-	run := []string{"create deckhand.dev/runs", "patch deckhand.dev/runs", "get deckhand.dev/agents", "get deckhand.dev/workflows"}
+	run := []string{"create deckhand.dev/runs", "patch deckhand.dev/runs", "get deckhand.dev/runs/session", "get deckhand.dev/agents", "get deckhand.dev/workflows"}
 	watch := []string{"get deckhand.dev/runs", "list deckhand.dev/runs", "list /pods", "get /pods/log"}
 	why := []string{"list /events", "get /persistentvolumeclaims"}
 	for group, rights := range map[string][]string{
@@ -127,7 +127,11 @@ func TestATeamCanUseTheCommandLine(t *testing.T) {
 				t.Errorf("%s may not %s", group, right)
 			}
 		}
-		for _, right := range []string{"create /pods/exec", "create /pods", "get /secrets", "delete /pods"} {
+		lacks := []string{"create /pods/exec", "create /pods", "get /secrets", "delete /pods"}
+		if group == "team-a-leads" {
+			lacks = append(lacks, "get deckhand.dev/runs/session")
+		}
+		for _, right := range lacks {
 			if hasRight(t, c, namespace, right) {
 				t.Errorf("%s may %s", group, right)
 			}
