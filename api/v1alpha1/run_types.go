@@ -196,7 +196,8 @@ type RunSpec struct {
 type ContinueFrom struct {
 	// run is the name of the Run to continue. Agent and Models may be others; if spec.user is not
 	// that of that Run, this Run ends with reason Misconfigured. While that Run does not exist, this
-	// Run waits with Succeeded=Unknown, reason Pending, for at most limits.pending. That Run must have
+	// Run waits with Succeeded=Unknown, reason Pending, for at most limits.pending. Until this Run
+	// starts, the name counts: a Run that has it by then is continued. That Run must have
 	// kept its files: workspace.durability of its Agent is Volume, and its PersistentVolumeClaim
 	// still exists. A Run can continue at most 20 Runs, one after the other.
 	// +kubebuilder:validation:MinLength=1

@@ -30,6 +30,7 @@ var targets = []target{
 	{"internal/shared/policy/shell", []string{"internal/shared/policy"}},
 	{"internal/run/decisions", []string{"internal/controller/decision"}},
 	{"internal/run/children", []string{"internal/controller/workflowrun"}},
+	{"internal/run/continuing", []string{"internal/controller/run"}},
 	{"internal/run/egress", nil},
 	{"internal/run/runnerpod", nil},
 	{"internal/shared/schema", nil},

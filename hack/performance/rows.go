@@ -107,12 +107,6 @@ var tables = map[string][]row{
 		{what: "anonymous memory while it waits for the model", of: metric{"runner/internal/programtest", "IdleMemory", "MiB"}, as: "MiB", bar: atMost(12)},
 		{what: "image as pulled, without the base (distroless, 0.8 MB)", of: metric{"cmd/runner", "Image", "MB"}, as: "MB", bar: atMost(11.7)},
 		{what: "1,000 steps of 20 KB in the journal: start → next model call", of: metric{"runner/internal/programtest", "Resume", "ns/op"}, as: "ns", bar: atMost(300e6)},
-		{what: "the same steps in the journal of a Run that is continued: more than a resume, medians in turn", of: metric{"runner/internal/programtest", "Continue", "more-ms"}, as: "ms", bar: atMost(100)},
-		{
-			what: "start → next model call of a Run that continues another, over that of a resume in turn",
-			of:   metric{"runner/internal/programtest", "Continue", "continue-ms"}, as: "ms",
-			over: metric{"runner/internal/programtest", "Continue", "resume-ms"},
-		},
 		{what: "input read from the prompt cache over 50 steps, OpenAI's API", of: metric{"runner/internal/programtest", "CacheRead/OpenAICompatible", "cache-read-%"}, as: "%", bar: atLeast(90)},
 		{what: "the same, Anthropic's API", of: metric{"runner/internal/programtest", "CacheRead/Anthropic", "cache-read-%"}, as: "%", bar: atLeast(90)},
 		{what: "resident memory at most in 10,000 steps of 2 KB", of: metric{"runner/internal/programtest", "TenThousandSteps", "MiB-RSS-at-most"}, as: "MiB", bar: atMost(60)},
@@ -143,12 +137,6 @@ var tables = map[string][]row{
 		{what: "decoding a stream, OpenAI's API", of: metric{"runner/model/openai", "Stream", "MB/s"}, as: "MB/s", bar: atLeast(60)},
 		{what: "decoding a stream, OpenAI's Responses", of: metric{"runner/model/openai/internal/responses", "Stream", "MB/s"}, as: "MB/s", bar: atLeast(60)},
 		{what: "decoding a stream, Anthropic's API", of: metric{"runner/model/anthropic", "Stream", "MB/s"}, as: "MB/s", bar: atLeast(60)},
-		{what: "copying the session and the files of a Run that is continued, 3,400 files of 39 MiB", of: metric{"runner/internal/workspace", "TakeOver", "takeover-ms"}, as: "ms", bar: atMost(1000)},
-		{
-			what: "the same over `cp -a` of these files and a sync, in the same run",
-			of:   metric{"runner/internal/workspace", "TakeOver", "takeover-ms"}, as: "ms",
-			over: metric{"runner/internal/workspace", "TakeOver", "cp-ms"},
-		},
 		{what: "an event to eight readers", of: metric{"runner/internal/pubsub", "Publish/to_8_readers", "ns/op"}, as: "ns", bar: atMost(300)},
 	},
 	"command line": {

@@ -14,6 +14,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/run/children"
 	"github.com/deckhand-dev/deckhand/internal/run/continuing"
+	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 )
 
@@ -22,11 +23,8 @@ import (
 // files.
 func observeSource(ctx context.Context, from continuing.Reader, s *state) (err error) {
 	switch {
-	case s.run.Status.CompletionTime != nil && s.volume == nil:
 	case s.run.Status.CompletionTime != nil:
-		var others []v1alpha1.Run
-		others, err = continuing.Unfinished(ctx, from.Cache, client.ObjectKeyFromObject(s.run))
-		s.isNeeded = slices.ContainsFunc(others, func(other v1alpha1.Run) bool { return continuing.Needs(&other) })
+		s.isNeeded, err = continuing.IsNeeded(ctx, from.Cache, s.run)
 	case children.ReuseOf(s.run) != "":
 		s.reusedRun, err = children.ReusedRun(ctx, from.Cache, s.run)
 	case s.run.Spec.ContinueFrom == nil:
@@ -56,8 +54,11 @@ func sourceVolumeOf(s state, attempt int32) *corev1.PersistentVolumeClaim {
 	return s.source.VolumeClaim
 }
 
-// workflowWait is how often a Run that waits for the end of a workflow is reconciled.
-const workflowWait = 30 * time.Second
+// A Run that waits for the end of a workflow, or of a pod, is reconciled again after this: no event wakes it.
+const (
+	workflowWait = 30 * time.Second
+	podEndWait   = 5 * time.Second
+)
 
 // sourceNotReady waits for the Run that is continued, or ends the Run because it cannot be read.
 func sourceNotReady(s state) (plan, bool) {
@@ -74,26 +75,34 @@ func sourceNotReady(s state) (plan, bool) {
 		return waitingBounded(s, problem.Reason, problem.Message+byItself), true
 	}
 	p := waitingUnbounded(s, problem.Reason, problem.Message)
-	if s.source.Workflow != nil {
+	switch {
+	case s.source.Workflow != nil:
 		p.wake = workflowWait
+	case s.source.Pod != nil:
+		p.wake = podEndWait
 	}
 	return p, true
 }
 
 // sourceLost ends a Run whose pod would copy files that no longer exist.
 func sourceLost(s state) (plan, bool) {
-	claim := s.source.VolumeClaim
+	claim, from := s.source.VolumeClaim, s.run.Status.ContinuedFrom
+	if s.run.Spec.ContinueFrom != nil && from == nil { // without it, the pod would begin from the start
+		return failure(v1alpha1.ReasonNothingToContinue, "The status does not have the Run that this Run continues. Create it again, under another name"), true
+	}
 	if !copiesSource(s, s.attempt()) || claim != nil && claim.DeletionTimestamp == nil {
 		return plan{}, false
 	}
-	from := s.run.Status.ContinuedFrom
 	problem := continuing.Deleted(from.Runs[0], from.VolumeClaim)
 	return failure(problem.Reason, problem.Message), true
 }
 
 // sourceLostBeforeStart ends a Run whose pod cannot start because the files to copy no longer exist.
 func sourceLostBeforeStart(s state) (plan, bool) {
-	if unschedulable(s.pod()) == "" && s.startupWarning == "" {
+	isCopied := slices.ContainsFunc(s.pod().Status.InitContainerStatuses, func(c corev1.ContainerStatus) bool {
+		return c.Name == runnerpod.FetchContainer && c.State.Terminated != nil && c.State.Terminated.ExitCode == 0
+	})
+	if isCopied || unschedulable(s.pod()) == "" && s.startupWarning == "" {
 		return plan{}, false
 	}
 	return sourceLost(s)

@@ -314,13 +314,13 @@ func (r *Reconciler) observeReporter(ctx context.Context, s state) (state, error
 //     nothing is repeated. Its result does not, because it can no longer be proven which Run the pod
 //     belonged to; nor does a Decision in its report, because none is delivered before the attempt
 //     is recorded. A Run whose first attempt is reserved has no such pod, unless its Agent was
-//     changed since.
+//     changed since; that of a Run that continues another is always reserved.
 func (s state) withReporter(pod *corev1.Pod, revision string) state {
 	uid := s.run.Status.Progress.PodUID
 	switch {
 	case pod != nil && string(pod.UID) == uid && isFirst(pod, s.run):
 		return s.withAttempt(attemptOfPod(pod, revision, s.now))
-	case pod != nil && string(pod.UID) == uid, !startsUnrecorded(s) && s.run.Status.Progress.Effects != v1alpha1.EffectsBegun:
+	case pod != nil && string(pod.UID) == uid, !startsUnrecorded(s) && s.run.Status.Progress.Effects != v1alpha1.EffectsBegun, s.run.Spec.ContinueFrom != nil:
 		return s.withoutReport()
 	}
 	s = s.withAttempt(&v1alpha1.Attempt{

@@ -41,7 +41,8 @@ func (r *Reconciler) observe(ctx context.Context, run *v1alpha1.Run) (state, err
 		return s, err
 	}
 	if run.Status.CompletionTime != nil {
-		return s, r.childRuns.observe(ctx, &s) // a finished Run needs no revision: what tidying needs is on its pods and its claim
+		err = r.childRuns.observe(ctx, &s)
+		return s, err // a finished Run needs no revision: what tidying needs is on its pods and its claim
 	}
 	s.revision, s.notReadyMessage, err = r.revisions.of(ctx, run)
 	if !errors.As(err, &s.unsupported) && err != nil {

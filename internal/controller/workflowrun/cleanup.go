@@ -45,6 +45,8 @@ func deleteExpired(s state, p plan) plan {
 		p.wake = earlier(p.wake, parentInterval) // its TTL does not run
 	case left > 0:
 		p.wake = earlier(p.wake, left)
+	case s.isNeeded:
+		p.wake = earlier(p.wake, neededWait)
 	case s.run.Spec.TTLSecondsAfterFinished != nil || len(s.volumes) == 0:
 		p.deleteRun = true
 	case p.wake == 0:
@@ -63,6 +65,8 @@ func deleteExpiredVolumes(s state, p plan) plan {
 		switch {
 		case !done:
 			p.wake = earlier(p.wake, left)
+		case s.isNeeded:
+			p.wake = earlier(p.wake, neededWait)
 		case s.volumesInUse[claim.Name] || working:
 			p.wake = earlier(p.wake, time.Second)
 		case p.deleteVolume == nil:
@@ -73,6 +77,9 @@ func deleteExpiredVolumes(s state, p plan) plan {
 	}
 	return p
 }
+
+// neededWait is how often a finished Run is reconciled that another Run continues, or one of its child Runs.
+const neededWait = time.Minute
 
 // parentInterval is how often the controller checks whether the parent has ended.
 const parentInterval = time.Minute

@@ -20,6 +20,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/internal/run/children"
+	"github.com/deckhand-dev/deckhand/internal/run/continuing"
 	"github.com/deckhand-dev/deckhand/internal/run/decisions"
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
@@ -37,10 +38,7 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.Run) (state, 
 		return s, err
 	}
 	if parent.Status.CompletionTime != nil {
-		if s.parentIsActive, err = r.isParentActive(ctx, parent); err != nil {
-			return s, err
-		}
-		s.volumes, s.volumesInUse, err = r.observeVolumes(ctx, parent)
+		err = r.observeFinished(ctx, &s)
 		return s, err
 	}
 	if err := r.observeSource(ctx, &s); err != nil {
@@ -69,6 +67,18 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.Run) (state, 
 	}
 	s.missingDecision, err = decisions.FindMissing(ctx, r.live, s.run, s.decisions)
 	return s, err
+}
+
+// observeFinished reads what keeps a finished Run and its volumes.
+func (r *Reconciler) observeFinished(ctx context.Context, s *state) (err error) {
+	if s.parentIsActive, err = r.isParentActive(ctx, s.run); err != nil {
+		return err
+	}
+	if s.isNeeded, err = continuing.IsNeeded(ctx, r.client, s.run); err != nil {
+		return err
+	}
+	s.volumes, s.volumesInUse, err = r.observeVolumes(ctx, s.run)
+	return err
 }
 
 // observeChildren returns the children of a Run from the cache. They are not copied and must not be changed.

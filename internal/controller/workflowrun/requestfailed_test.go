@@ -7,8 +7,10 @@ import (
 
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/run/continuing"
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/testing/apierrtest"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
@@ -29,7 +31,9 @@ func newRefuser(t *testing.T) *refuser {
 	t.Helper()
 	agent := gen.Agent(func(a *v1alpha1.Agent) { a.Name = "writer" })
 	release := written(t, "release", "nodes:\n- name: a\n  agent: writer\n  prompt: Write it.\n")
-	s := &refuser{t: t, Server: apierrtest.NewServer(t, []client.Object{gen.Run(ofWorkflow), agent, gen.Model(), release})}
+	s := &refuser{t: t, Server: apierrtest.NewServer(t, []client.Object{gen.Run(ofWorkflow), agent, gen.Model(), release}, func(b *fake.ClientBuilder) {
+		b.WithIndex(&v1alpha1.Run{}, continuing.UnfinishedBySource, continuing.IndexUnfinishedBySource)
+	})}
 	s.reconciler = New(s, s, events.NewFakeRecorder(1000), Options{Guard: allPoliciesInstalled{}, Now: func() time.Time { return s.Now }})
 	return s
 }

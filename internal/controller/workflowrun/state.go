@@ -36,6 +36,8 @@ type state struct {
 	// volumes are the volumes that children share. volumesInUse has the names of the volumes that a pod still uses.
 	volumes      []corev1.PersistentVolumeClaim
 	volumesInUse map[string]bool
+	// isNeeded: a Run continues this one or one of its children, and has no copy of the files yet.
+	isNeeded bool
 	// defaultTTL is the TTL of Runs without one; 0: they are kept.
 	defaultTTL time.Duration
 	// parentIsActive: the Run has finished, and its parent is active.

@@ -68,6 +68,8 @@ func hasEnded(_ *v1alpha1.Run, s Source) *Problem {
 		return &Problem{v1alpha1.ReasonQueued, fmt.Sprintf("Waiting for the end of Run %s, which this Run continues", s.Run.Name)}
 	case s.Workflow != nil:
 		return &Problem{v1alpha1.ReasonQueued, fmt.Sprintf("Waiting for the end of Run %s, whose other Runs may still change the files of Run %s, which this Run continues", s.Workflow.Name, s.Run.Name)}
+	case s.Pod != nil:
+		return &Problem{v1alpha1.ReasonQueued, fmt.Sprintf("Waiting for the end of pod %s, which may still change the files of Run %s, which this Run continues", s.Pod.Name, s.Run.Name)}
 	}
 	return nil
 }
@@ -116,20 +118,21 @@ func StatusOf(source *v1alpha1.Run) *v1alpha1.ContinuedFrom {
 	if a := source.Status.Attempt; a != nil {
 		out.VolumeClaim = a.VolumeClaim
 	}
-	isPriced, cost := true, int64(0)
-	if before := source.Status.ContinuedFrom; before != nil {
-		out.TotalTokens = before.TotalTokens
-		isPriced = before.CostMicroUSD != nil
-		if isPriced {
-			cost = *before.CostMicroUSD
+	cost, isPriced := int64(0), true
+	add := func(tokens int64, microUSD *int64) {
+		out.TotalTokens = min(out.TotalTokens+tokens, v1alpha1.MaxUsage)
+		switch {
+		case microUSD != nil:
+			cost = min(cost+*microUSD, v1alpha1.MaxUsage)
+		case tokens > 0: // a Run that used nothing cost nothing
+			isPriced = false
 		}
 	}
+	if before := source.Status.ContinuedFrom; before != nil {
+		add(before.TotalTokens, before.CostMicroUSD)
+	}
 	if p := source.Status.Progress; p != nil {
-		out.TotalTokens += p.Usage.TotalTokens
-		isPriced = isPriced && p.Usage.CostMicroUSD != nil
-		if isPriced {
-			cost += *p.Usage.CostMicroUSD
-		}
+		add(p.Usage.TotalTokens, p.Usage.CostMicroUSD)
 	}
 	if isPriced {
 		out.CostMicroUSD, out.Cost = &cost, task.Money(cost)

@@ -39,6 +39,8 @@ func TestWhatCannotBeContinued(t *testing.T) {
 	active.Run.Status.CompletionTime, active.Run.Status.Conditions = nil, nil
 	circle := active
 	circle.Circle = []string{"x", "first"}
+	ending := ended("Finished")
+	ending.Pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "first-1"}}
 	gone := ended("Finished")
 	gone.VolumeClaim = nil
 	for name, tc := range map[string]struct {
@@ -56,6 +58,7 @@ func TestWhatCannotBeContinued(t *testing.T) {
 		"an active Run":                       {active, continues, "Queued: Waiting for the end of Run first, which this Run continues"},
 		"a Run that waits for this one":       {circle, continues, "Misconfigured: Runs x, first wait for each other"},
 		"a Run of an active workflow":         {shared, continues, "Queued: Waiting for the end of Run release, whose other Runs may still change the files of Run first"},
+		"a Run whose pod still works":         {ending, continues, "Queued: Waiting for the end of pod first-1, which may still change the files of Run first"},
 		"a Run of a Workflow":                 {ended("Finished", func(r *v1alpha1.Run) { r.Spec.Agent, r.Spec.Workflow = "", "w" }), continues, "Misconfigured: Run first is a Run of Workflow w. An Agent can continue the Run of an Agent only"},
 		"a Run of another user":               {ended("Finished", func(r *v1alpha1.Run) { r.Spec.User = "ann" }), continues, `Misconfigured: spec.user is "", and that of Run first is "ann"`},
 		"a Run of another user, still active": {func() continuing.Source { s := active; s.Run = s.Run.DeepCopy(); s.Run.Spec.User = "ann"; return s }(), continues, `Misconfigured: spec.user is ""`},
@@ -80,6 +83,18 @@ func TestWhatCannotBeContinued(t *testing.T) {
 	}
 }
 
+// A Run that ended before a model answered has no cost, and does not hide that of the others.
+func TestARunThatUsedNothingCostNothing(t *testing.T) {
+	cost := int64(300_000)
+	got := continuing.StatusOf(ended("ModelUnavailable", func(r *v1alpha1.Run) {
+		r.Status.ContinuedFrom = &v1alpha1.ContinuedFrom{Runs: []string{"zeroth"}, TotalTokens: v1alpha1.MaxUsage, CostMicroUSD: &cost}
+		r.Status.Progress = &v1alpha1.RunProgress{}
+	}).Run)
+	if got.Cost != "0.30USD" || got.TotalTokens != v1alpha1.MaxUsage {
+		t.Errorf("got %+v", got)
+	}
+}
+
 func chainOf(n int) func(*v1alpha1.Run) {
 	return func(r *v1alpha1.Run) { r.Status.ContinuedFrom = &v1alpha1.ContinuedFrom{Runs: make([]string, n)} }
 }
@@ -92,6 +107,7 @@ func TestTheCostOfAChain(t *testing.T) {
 		want        string
 	}{
 		"all have prices":        {cents(30), cents(12), "0.42USD"},
+		"more than can be shown": {cents(99_999_999), cents(99_999_999), "999999.999999USD"},
 		"the last has none":      {cents(30), nil, ""},
 		"one before it has none": {nil, cents(12), ""},
 	} {
@@ -100,6 +116,9 @@ func TestTheCostOfAChain(t *testing.T) {
 			r.Status.Progress = &v1alpha1.RunProgress{Usage: v1alpha1.Usage{TotalTokens: 7, CostMicroUSD: tc.own}}
 		})
 		got := continuing.StatusOf(source.Run)
+		if got.TotalTokens != 12 {
+			t.Errorf("%s: %d tokens", name, got.TotalTokens)
+		}
 		if got.Cost != tc.want || (got.CostMicroUSD == nil) != (tc.want == "") || got.TotalTokens != 12 {
 			t.Errorf("%s: %+v", name, got)
 		}

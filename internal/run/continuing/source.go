@@ -3,12 +3,14 @@ package continuing
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/cluster/apierr"
+	"github.com/deckhand-dev/deckhand/internal/run/children"
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 )
@@ -21,6 +23,8 @@ type Source struct {
 	VolumeClaim *corev1.PersistentVolumeClaim
 	// Workflow is an active Run whose other child Runs may still change the files; nil: there is none.
 	Workflow *v1alpha1.Run
+	// Pod is a pod of the Run that may still change the files; nil: there is none.
+	Pod *corev1.Pod
 	// Circle are the names of Runs that wait for each other, this one first; nil: they do not.
 	Circle []string
 }
@@ -52,8 +56,25 @@ func (r Reader) Source(ctx context.Context, run *v1alpha1.Run) (Source, error) {
 	if err != nil || s.VolumeClaim == nil {
 		return s, err
 	}
-	s.Workflow, err = r.activeWorkflow(ctx, &source)
+	if s.Workflow, err = r.activeWorkflow(ctx, &source); err != nil {
+		return s, err
+	}
+	s.Pod, err = r.activePod(ctx, &source)
 	return s, err
+}
+
+// activePod returns the last pod of a Run that has ended, if it still works: it may be ending, or not be reachable.
+func (r Reader) activePod(ctx context.Context, run *v1alpha1.Run) (*corev1.Pod, error) {
+	a := run.Status.Attempt
+	var pod corev1.Pod
+	found, err := apierr.Found(r.Live.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: a.Pod}, &pod))
+	if err != nil {
+		return nil, fmt.Errorf("getting Pod %s: %w", a.Pod, err)
+	}
+	if !found || string(pod.UID) != a.PodUID || !runnerpod.IsAlive(&pod) {
+		return nil, nil //nolint:nilnil // nothing changes the files any more
+	}
+	return &pod, nil
 }
 
 // VolumeClaim returns the PersistentVolumeClaim with a name; nil: it does not exist.
@@ -122,31 +143,29 @@ func (r Reader) circle(ctx context.Context, run, source *v1alpha1.Run) ([]string
 	return nil, nil
 }
 
-// IsReady reports whether a Run continues no other, or that one has ended.
-func IsReady(ctx context.Context, cached client.Reader, run *v1alpha1.Run) (bool, error) {
+// IsReady reports whether a Run continues no other, or that one has ended and no other Run may change its files.
+func (r Reader) IsReady(ctx context.Context, run *v1alpha1.Run) (bool, error) {
 	from := run.Spec.ContinueFrom
 	if from == nil {
 		return true, nil
 	}
 	var source v1alpha1.Run
-	found, err := apierr.Found(cached.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: from.Run}, &source))
+	found, err := apierr.Found(r.Cache.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: from.Run}, &source))
 	if err != nil {
 		return false, fmt.Errorf("getting Run %s: %w", from.Run, err)
 	}
-	return found && runstatus.IsFinished(&source), nil
-}
-
-// Needs reports whether a Run still needs the files of its source: until it has a copy of its own.
-func Needs(run *v1alpha1.Run) bool {
-	if run.Spec.ContinueFrom == nil || runstatus.IsFinished(run) {
-		return false
+	if !found || !runstatus.IsFinished(&source) {
+		return false, nil
 	}
-	a := run.Status.Attempt
-	return a == nil || a.VolumeClaim == "" || run.Status.Progress == nil
+	workflow, err := r.activeWorkflow(ctx, &source)
+	return workflow == nil, err
 }
 
-// UnfinishedBySource is the field that indexes Runs which have not ended by the Run that they continue.
+// UnfinishedBySource is the field that indexes Runs which have not ended by the Run that they continue, and by anySource.
 const UnfinishedBySource = "unfinished-by-source"
+
+// anySource is a value of the index that no Run has as its name.
+const anySource = "*"
 
 // IndexUnfinishedBySource returns the values of a Run in the index UnfinishedBySource.
 func IndexUnfinishedBySource(o client.Object) []string {
@@ -154,7 +173,7 @@ func IndexUnfinishedBySource(o client.Object) []string {
 	if !is || run.Spec.ContinueFrom == nil || run.Status.CompletionTime != nil {
 		return nil
 	}
-	return []string{run.Spec.ContinueFrom.Run}
+	return []string{run.Spec.ContinueFrom.Run, anySource}
 }
 
 // Unfinished returns the Runs that have not ended and continue the Run with a name. They are shared with the cache.
@@ -164,4 +183,42 @@ func Unfinished(ctx context.Context, cached client.Reader, source client.ObjectK
 		return nil, fmt.Errorf("listing Runs: %w", err)
 	}
 	return list.Items, nil
+}
+
+// IsNeeded reports whether a Run that has ended must be kept with its files, because another Run continues it or one of
+// its child Runs, and has no copy yet.
+func IsNeeded(ctx context.Context, cached client.Reader, run *v1alpha1.Run) (bool, error) {
+	others, err := Unfinished(ctx, cached, client.ObjectKey{Namespace: run.Namespace, Name: anySource})
+	if err != nil {
+		return false, err
+	}
+	for i := range others {
+		if !needs(&others[i]) {
+			continue
+		}
+		if isSource, err := isSourceOf(ctx, cached, run, &others[i]); isSource || err != nil {
+			return isSource, err
+		}
+	}
+	return false, nil
+}
+
+// isSourceOf reports whether a Run continues another one, or one of its child Runs.
+func isSourceOf(ctx context.Context, cached client.Reader, run, other *v1alpha1.Run) (bool, error) {
+	var source v1alpha1.Run
+	found, err := apierr.Found(cached.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: other.Spec.ContinueFrom.Run}, &source))
+	if !found || err != nil {
+		return false, err
+	}
+	if source.UID == run.UID {
+		return true, nil
+	}
+	above, err := children.Ancestors(ctx, cached, &source)
+	return slices.ContainsFunc(above, func(a children.Ancestor) bool { return a.UID == run.UID }), err
+}
+
+// needs reports whether a Run still needs the files of its source: until it has a copy of its own.
+func needs(run *v1alpha1.Run) bool {
+	a := run.Status.Attempt
+	return a == nil || a.VolumeClaim == "" || run.Status.Progress == nil
 }

@@ -128,7 +128,7 @@ func (q *Queue) entries(ctx context.Context, key client.ObjectKey) ([]Entry, map
 // completeWaiting completes the entry of a Run that waits. A Run that waits for the end of another
 // is not queued: it would keep others from starting.
 func (q *Queue) completeWaiting(ctx context.Context, run *v1alpha1.Run, known map[types.UID][]types.UID, c *Entry) error {
-	isReady, err := continuing.IsReady(ctx, q.client, run)
+	isReady, err := continuing.Reader{Cache: q.client, Live: q.client}.IsReady(ctx, run)
 	if err != nil {
 		return err
 	}

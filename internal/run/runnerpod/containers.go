@@ -231,8 +231,8 @@ func (b builder) fetch() corev1.Container {
 // workspaceSize returns the variable with the size of the workspace, which bounds the repository and the files of
 // another Run: neither the kubelet nor every file system counts directories.
 func (b builder) workspaceSize() []corev1.EnvVar {
-	isEmpty := b.Revision.Snapshot.Workspace.Git == nil && b.Source == nil
-	if isEmpty || b.Revision.Agent.Workspace.Size == nil && b.Run.Status.Attempt.VolumeClaim == "" {
+	isBounded := b.Revision.Agent.Workspace.Size != nil || b.Run.Status.Attempt.VolumeClaim != ""
+	if b.Source == nil && (b.Revision.Snapshot.Workspace.Git == nil || !isBounded) {
 		return nil
 	}
 	size := b.size()

@@ -83,10 +83,6 @@ func (b builder) fileVolumes() []corev1.Volume {
 		return []corev1.Volume{{Name: volumeOfClaim, VolumeSource: source}}
 	}
 	size := b.Revision.Agent.Workspace.Size
-	if size != nil {
-		large := b.size()
-		size = &large
-	}
 	out := []corev1.Volume{scratch("state", size), scratch("workspace", size)}
 	if b.sandbox != nil {
 		out = append(out, scratch("home", size), scratch("tmp", size))
@@ -367,13 +363,15 @@ func NewVolumeClaim(in Input) *corev1.PersistentVolumeClaim {
 	}
 }
 
-// size returns the size of the files. It is at least that of the files that are copied.
+// size returns the size of the files. That of a claim is at least the size of the claim whose files are copied to it;
+// without a claim, the Agent's is the limit.
 func (b builder) size() resource.Quantity {
 	size := resource.MustParse(defaultSize)
-	if own := b.Revision.Agent.Workspace.Size; own != nil {
+	own := b.Revision.Agent.Workspace.Size
+	if own != nil {
 		size = *own
 	}
-	if b.Source != nil {
+	if b.Source != nil && (own == nil || b.Run.Status.Attempt.VolumeClaim != "") {
 		if other := b.Source.Spec.Resources.Requests[corev1.ResourceStorage]; other.Cmp(size) > 0 {
 			size = other
 		}

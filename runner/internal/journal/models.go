@@ -3,7 +3,6 @@ package journal
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -27,11 +26,14 @@ func writeModels(dir string, hashes map[string]string) error {
 		return nil
 	}
 	unfinished := path + ".new"
-	return errors.Join(os.WriteFile(unfinished, data, 0o600), os.Rename(unfinished, path))
+	if err := errors.Join(os.WriteFile(unfinished, data, 0o600), os.Rename(unfinished, path)); err != nil {
+		return appendError(err)
+	}
+	return nil
 }
 
 // unchangedModels returns the names of the Models whose definitions are the same in the models file of a directory. A
-// runner of before wrote none.
+// runner of before wrote none, and a lost cluster node may leave an incomplete one: no Model counts as the same then.
 func unchangedModels(dir string, hashes map[string]string) ([]string, error) {
 	data, err := os.ReadFile(filepath.Join(dir, modelsFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -41,9 +43,7 @@ func unchangedModels(dir string, hashes map[string]string) ([]string, error) {
 		return nil, err
 	}
 	var before map[string]string
-	if err := json.Unmarshal(data, &before); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", modelsFile, err)
-	}
+	_ = json.Unmarshal(data, &before)
 	var out []string
 	for name, hash := range hashes {
 		if before[name] == hash {

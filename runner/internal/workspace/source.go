@@ -82,7 +82,7 @@ func (t *takeover) ended(err error) error {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return task.End(task.ReasonStorageFull, "The volume is too small for the session and the files of Run %s, which is continued (%w). Raise workspace.size of the Agent, or set continueFrom.workspace to Fresh", t.source.Run, err)
 	case errors.Is(err, fs.ErrPermission):
-		return task.End(task.ReasonNothingToContinue, "The session and the files of Run %s cannot be read (%w): give the pods of this Agent the user and the groups of the pods of that Run", t.source.Run, err)
+		return task.End(task.ReasonNothingToContinue, "The session and the files of Run %s cannot be read (%w): give the pods of this Agent the user and the groups of the pods of that Run, or set continueFrom.workspace to Fresh", t.source.Run, err)
 	}
 	return err
 }
