@@ -132,3 +132,13 @@ func (r runFinder) continuing(ctx context.Context, source client.Object) []recon
 	}
 	return out
 }
+
+// reused ends a child Run of a workflow that is retried, because its work was done before: it has that result.
+func reused(s state) (plan, bool) {
+	if children.ReuseOf(s.run) == "" {
+		return plan{}, false
+	}
+	outcome, progress := children.Reuse(s.run, s.reusedRun)
+	p := plan{reusedProgress: progress}
+	return p.withOutcome(outcome), true
+}
