@@ -128,7 +128,7 @@ type RunSpec struct {
 	// continueFrom makes the Run continue the work of another Run in the same namespace that has
 	// finished. An agent continues a Run of an Agent: the model reads its conversation, and then
 	// prompt. A workflow retries a Run of the same Workflow, with the same input: nodes that
-	// succeeded with what they are given now are not done again. While that Run is active, this Run
+	// succeeded with the same prompt, input and Agent are not done again. While that Run is active, this Run
 	// waits with Succeeded=Unknown, reason Queued. If its conversation or its files cannot be read,
 	// this Run ends with reason NothingToContinue; it never starts from the beginning instead. Usage
 	// and limits start from zero, and approvals are asked again. Only users who may get runs/session
