@@ -17,9 +17,10 @@ import (
 )
 
 // A second release is installed beside the first if it watches other namespaces, and
-// refused if it would run the Runs of the first as well.
+// refused if it would run the Runs of the first as well. The API server is the test's own, because it
+// goes on asking policies for a while that were deleted, and some are for all namespaces.
 func TestASecondReleaseIsRefusedTheNamespacesOfTheFirst(t *testing.T) {
-	s := apitest.Get(t)
+	s := apitest.NewKillable(t)
 	h := &helm{t: t, kubeconfig: kubeconfig(t, s.Config)}
 	one, other, third := s.Namespace(t), s.Namespace(t), s.Namespace(t)
 	h.mustInstall("first", one, one)
@@ -41,9 +42,7 @@ func TestASecondReleaseIsRefusedTheNamespacesOfTheFirst(t *testing.T) {
 type helm struct {
 	t          *testing.T
 	kubeconfig string
-	// trusted are the users that releases name in policies.trustedUsers. Nil: the user of other tests,
-	// because the API server goes on asking policies for a while that were deleted.
-	trusted []string
+	trusted    []string // users in policies.trustedUsers
 }
 
 func (h *helm) run(arguments ...string) (string, error) {
@@ -62,12 +61,8 @@ func (h *helm) run(arguments ...string) (string, error) {
 // does not wait for pods, because no node runs them here.
 func (h *helm) install(release, namespace string, watched ...string) (string, error) {
 	h.t.Helper()
-	trusted := h.trusted
-	if trusted == nil {
-		trusted = []string{"admin"}
-	}
 	list, err := json.Marshal(append([]string{}, watched...))
-	users, errUsers := json.Marshal(trusted)
+	users, errUsers := json.Marshal(append([]string{}, h.trusted...))
 	if err := errors.Join(err, errUsers); err != nil {
 		h.t.Fatal(err)
 	}
