@@ -106,6 +106,17 @@ type AgentSpec struct {
 	// +optional
 	Tools []Tool `json:"tools,omitempty"`
 
+	// skills are folders with instructions for kinds of work, in the format of agentskills.io, at
+	// most 16. The model gets their names and descriptions, and reads /skills/<name>/SKILL.md
+	// when one fits. They are read-only, and give no permissions. Without a tool that reads files
+	// or runs commands the Agent is not Ready, reason Invalid. If a folder is not a skill, the
+	// Run ends with reason Misconfigured, and its message names file and line. Default: none.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Skills []Skill `json:"skills,omitempty"`
+
 	// policy is a list of rules that allow, deny or ask about tool calls, at most 64. The first
 	// rule that matches a call decides; the approvals of spec.tools come after all rules. A
 	// call that no rule matches is allowed. If the agent was called by another agent, its calls

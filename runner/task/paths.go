@@ -48,6 +48,11 @@ const (
 	FilesDir = "/deckhand/files"
 	CAFile   = "/deckhand/ca/ca.crt"
 
+	// SkillsDir has one folder for each skill, named after it. SkillFilesDir has one folder for each skill from a
+	// ConfigMap, for the container that prepares the workspace.
+	SkillsDir     = "/skills"
+	SkillFilesDir = "/deckhand/skills"
+
 	// Home is the home directory of commands.
 	Home = "/home/agent"
 

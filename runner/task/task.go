@@ -3,6 +3,8 @@ package task
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/deckhand-dev/deckhand/runner/step"
@@ -60,6 +62,43 @@ type Agent struct {
 	IgnoreInstructions bool `json:"ignoreInstructions,omitempty"`
 	// Events is Full, Steps or None.
 	Events string `json:"events"`
+	// Skills are the skills of the agent, by name.
+	Skills []Skill `json:"skills,omitempty"`
+}
+
+// A Skill is a folder below SkillsDir. Exactly one of ConfigMap and Git is set.
+type Skill struct {
+	Name string `json:"name"`
+	// ConfigMap names the ConfigMap with its files, which is mounted below SkillFilesDir.
+	ConfigMap string `json:"configMap,omitempty"`
+	// Git has the commit, and Path the folder in it; empty: the root.
+	Git  *Git   `json:"git,omitempty"`
+	Path string `json:"path,omitempty"`
+}
+
+// Skills returns the skills of all agents, each once, by name.
+func (s Snapshot) Skills() []Skill {
+	var out []Skill
+	for _, a := range append([]Agent{s.Agent}, s.Agents...) {
+		out = append(out, a.Skills...)
+	}
+	byName := func(a, b Skill) int { return strings.Compare(a.Name, b.Name) }
+	slices.SortStableFunc(out, byName)
+	return slices.CompactFunc(out, func(a, b Skill) bool { return a.Name == b.Name })
+}
+
+// Repositories returns the repositories of the workspace and of the skills.
+func (s Snapshot) Repositories() []Git {
+	var out []Git
+	if s.Workspace.Git != nil {
+		out = append(out, *s.Workspace.Git)
+	}
+	for _, skill := range s.Skills() {
+		if skill.Git != nil {
+			out = append(out, *skill.Git)
+		}
+	}
+	return out
 }
 
 // A TurnRoute is a Model with its fallbacks for some turns.
@@ -399,7 +438,7 @@ type Source struct {
 	Files []string `json:"files,omitempty"`
 }
 
-// Git is the repository of the initial workspace.
+// Git is the repository of the initial workspace, or of a skill.
 type Git struct {
 	URL      string `json:"url"`
 	Revision string `json:"revision,omitempty"`

@@ -227,6 +227,7 @@ func (r *runnerInput) adapt(agent *v1alpha1.Agent, dir string) {
 		r.Snapshot.Workspace = task.Source{}
 		r.notes = append(r.notes, "spec.workspace of the Agent is not used: the workspace is "+dir+", and nothing is published.")
 	}
+	r.dropSkills()
 	if r.Snapshot.Sandbox == nil {
 		return
 	}
@@ -238,6 +239,18 @@ func (r *runnerInput) adapt(agent *v1alpha1.Agent, dir string) {
 	for i := range r.Snapshot.Agents {
 		r.Snapshot.Agents[i].Instructions += told
 	}
+}
+
+// dropSkills removes the skills, which a pod fetches.
+func (r *runnerInput) dropSkills() {
+	if len(r.Snapshot.Skills()) == 0 {
+		return
+	}
+	r.Snapshot.Agent.Skills = nil
+	for i := range r.Snapshot.Agents {
+		r.Snapshot.Agents[i].Skills = nil
+	}
+	r.notes = append(r.notes, "spec.skills of the Agent are not used: they are only in a cluster.")
 }
 
 // noteModels notes which Models have names that their endpoints likely do not know.

@@ -112,6 +112,9 @@ func check(agent *v1alpha1.Agent, o Objects) ([]*v1alpha1.Agent, *NotReadyError)
 	if p := checkSandbox(agent, others, o); p != nil {
 		return nil, p
 	}
+	if p := checkSameSkills(agent, others); p != nil {
+		return nil, p
+	}
 	return others, checkPrices(agent, o)
 }
 
@@ -199,6 +202,9 @@ func checkOne(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 
 // checkCalls checks which tools an Agent may call, and the rules for its calls.
 func checkCalls(agent *v1alpha1.Agent, o Objects) *NotReadyError {
+	if p := checkSkills(agent.Spec); p != nil {
+		return p
+	}
 	if p := checkNames(agent.Spec.Tools); p != nil {
 		return p
 	}

@@ -275,3 +275,36 @@ func TestFallbacksOfAModel(t *testing.T) {
 		})
 	}
 }
+
+// All agents of a pod find their skills below /skills, so two with one name must be the same.
+func TestAgentsOfAPodHaveSkillsOfOneSourceEach(t *testing.T) {
+	skill := func(name, of string) v1alpha1.Skill {
+		return v1alpha1.Skill{Name: name, ConfigMapRef: &v1alpha1.ConfigMapRef{Name: v1alpha1.ObjectName(of)}}
+	}
+	agent := func(name string, calls []string, skills ...v1alpha1.Skill) *v1alpha1.Agent {
+		return gen.Agent(func(a *v1alpha1.Agent) {
+			a.Name, a.Spec.Skills, a.Spec.Tools = name, skills, []v1alpha1.Tool{{Builtin: v1alpha1.BuiltinFiles}}
+			for _, c := range calls {
+				a.Spec.Tools = append(a.Spec.Tools, v1alpha1.Tool{Agent: v1alpha1.ObjectName(c)})
+			}
+		})
+	}
+	for name, tc := range map[string]struct {
+		root, b, c []v1alpha1.Skill
+		want       string
+	}{
+		"none":               {},
+		"of one source":      {[]v1alpha1.Skill{skill("s", "x")}, []v1alpha1.Skill{skill("s", "x"), skill("t", "y")}, []v1alpha1.Skill{skill("t", "y")}, ""},
+		"of the root":        {[]v1alpha1.Skill{skill("s", "x")}, []v1alpha1.Skill{skill("s", "y")}, nil, `Agent "b" would work in the pod of this one, and its skill s has another source than that of Agent "root"`},
+		"of two that it has": {nil, []v1alpha1.Skill{skill("s", "x")}, []v1alpha1.Skill{skill("s", "y")}, `Agent "c" would work in the pod of this one, and its skill s has another source than that of Agent "b"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := gen.Objects()
+			o.Agents = map[string]*v1alpha1.Agent{"b": agent("b", nil, tc.b...), "c": agent("c", nil, tc.c...)}
+			_, err := snapshot.Of(agent("root", []string{"b", "c"}, tc.root...), o)
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("the error is %v, want %q", err, tc.want)
+			}
+		})
+	}
+}

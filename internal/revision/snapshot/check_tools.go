@@ -3,6 +3,7 @@ package snapshot
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -276,6 +277,30 @@ func sayTool(t v1alpha1.Tool) string {
 		return "Toolset " + string(t.Toolset)
 	}
 	return "The tool " + string(t.Builtin)
+}
+
+// checkSkills checks that an Agent with skills can read them.
+func checkSkills(spec v1alpha1.AgentSpec) *NotReadyError {
+	if len(spec.Skills) == 0 || slices.ContainsFunc(spec.Tools, func(t v1alpha1.Tool) bool {
+		return t.Builtin == v1alpha1.BuiltinFiles || task.Builtins[string(t.Builtin)].Sandbox
+	}) {
+		return nil
+	}
+	return &NotReadyError{v1alpha1.ReasonInvalid, "spec.skills need a tool that reads files: add {builtin: Files} to spec.tools, or remove the skills"}
+}
+
+// checkSameSkills checks that skills with the same name are the same: a pod has one folder for each.
+func checkSameSkills(agent *v1alpha1.Agent, others []*v1alpha1.Agent) *NotReadyError {
+	of, first := map[string]v1alpha1.Skill{}, map[string]string{}
+	for _, a := range append([]*v1alpha1.Agent{agent}, others...) {
+		for _, s := range a.Spec.Skills {
+			if known, is := of[s.Name]; is && !reflect.DeepEqual(known, s) {
+				return &NotReadyError{v1alpha1.ReasonNotReady, fmt.Sprintf("Agent %q would work in the pod of this one, and its skill %s has another source than that of Agent %q; give one of the two another name", a.Name, s.Name, first[s.Name])}
+			}
+			of[s.Name], first[s.Name] = s, a.Name
+		}
+	}
+	return nil
 }
 
 // checkPlace checks that an Agent that works in the pod of another has the same sandbox and files: a pod has one of

@@ -103,6 +103,7 @@ func agentForRunner(agent *v1alpha1.Agent, o Objects) (task.Agent, error) {
 		Limits:             LimitsOf(spec.Limits),
 		IgnoreInstructions: spec.Workspace.AgentsFile == v1alpha1.AgentsFileIgnore,
 		Events:             string(spec.Log),
+		Skills:             skillsForRunner(spec.Skills),
 	}
 	addRoutes(&a, spec.Routes, o)
 	var err error
@@ -302,6 +303,26 @@ func sourceForRunner(w v1alpha1.Workspace) task.Source {
 	return out
 }
 
+// skillsForRunner returns skills by name, so that their order in the Agent does not matter.
+func skillsForRunner(skills []v1alpha1.Skill) []task.Skill {
+	var out []task.Skill
+	for _, s := range skills {
+		one := task.Skill{Name: s.Name}
+		if s.ConfigMapRef != nil {
+			one.ConfigMap = string(s.ConfigMapRef.Name)
+		}
+		if g := s.Git; g != nil {
+			one.Git, one.Path = &task.Git{URL: g.URL, Revision: g.Revision, Depth: 1}, g.Path
+			if g.SecretRef != nil {
+				one.Git.Secret = string(g.SecretRef.Name)
+			}
+		}
+		out = append(out, one)
+	}
+	slices.SortFunc(out, func(a, b task.Skill) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
 func policyForRunner(rules []v1alpha1.PolicyRule) []task.Rule {
 	var out []task.Rule
 	for _, r := range rules {
@@ -399,28 +420,48 @@ type Secret struct {
 // Secrets returns the Secrets in a snapshot, each once, by name.
 func Secrets(s task.Snapshot) []Secret {
 	keys := map[string]map[string]bool{}
-	whole := ""
-	if g := s.Workspace.Git; g != nil {
-		whole = g.Secret
+	whole := GitSecrets(s)
+	for _, name := range append(KeySecrets(s), whole...) {
+		keys[name] = map[string]bool{}
 	}
-	for _, k := range append(keysOf(s), task.SecretKey{Secret: whole}) {
-		if k.Secret == "" {
-			continue
+	for _, k := range keysOf(s) {
+		if k.Secret != "" {
+			keys[k.Secret][k.Key] = true
 		}
-		if keys[k.Secret] == nil {
-			keys[k.Secret] = map[string]bool{}
-		}
-		keys[k.Secret][k.Key] = true
 	}
 	var out []Secret
 	for _, name := range slices.Sorted(maps.Keys(keys)) {
-		one := Secret{Name: name, Whole: name == whole}
+		one := Secret{Name: name, Whole: slices.Contains(whole, name)}
 		if !one.Whole {
 			one.Keys = slices.Sorted(maps.Keys(keys[name]))
 		}
 		out = append(out, one)
 	}
 	return out
+}
+
+// GitSecrets returns the names of the Secrets with the credentials of repositories, each once, by name.
+func GitSecrets(s task.Snapshot) []string {
+	var out []string
+	for _, g := range s.Repositories() {
+		if g.Secret != "" {
+			out = append(out, g.Secret)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// KeySecrets returns the names of the Secrets of which Models, tools, hooks and Toolsets use keys, each once, by name.
+func KeySecrets(s task.Snapshot) []string {
+	var out []string
+	for _, k := range keysOf(s) {
+		if k.Secret != "" {
+			out = append(out, k.Secret)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // keysOf returns the keys that Models, tools, hooks and Toolsets name, some of them

@@ -141,7 +141,7 @@ var notStored = []string{
 	"agent.concurrency", // of the current Agent, not of a revision
 	"agent.limits.steps", "agent.limits.modelCalls", "agent.limits.toolCalls", "agent.limits.depth", "agent.limits.tokens", "agent.limits.cost",
 	"agent.limits.duration", "agent.limits.wait", "agent.limits.modelOutage", "agent.limits.whenReached",
-	"agent.workspace.git", "agent.workspace.files[].path", "agent.workspace.agentsFile",
+	"agent.skills", "agent.workspace.git", "agent.workspace.files[].path", "agent.workspace.agentsFile",
 	"agent.sandbox.image", "agent.sandbox.egress", "agent.sandbox.confinement", "agent.sandbox.processes",
 	"toolset.stdio.command", "toolset.http", "toolset.requests", "toolset.offer", "toolset.readOnly", "toolset.idempotent", "toolset.trustHints",
 	"toolset.description", "toolset.timeout", "toolset.required",

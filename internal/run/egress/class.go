@@ -110,7 +110,7 @@ func urlsOf(s task.Snapshot) []string {
 	for _, t := range s.Toolsets {
 		out = append(out, urlsOfToolset(t)...)
 	}
-	if g := s.Workspace.Git; g != nil {
+	for _, g := range s.Repositories() {
 		out = append(out, gitURL(g.URL))
 	}
 	return slices.DeleteFunc(out, func(u string) bool { return u == "" })

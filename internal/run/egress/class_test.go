@@ -61,8 +61,11 @@ func TestClassOfASnapshot(t *testing.T) {
 				{Stdio: &task.StdioServer{}},
 			}
 		}}, want: Class{Ports: []int32{443, 8080, 9443}, Namespaces: []string{"tools"}}},
-		"a repository opens the port of its URL":         {mods: []func(*task.Snapshot){func(s *task.Snapshot) { s.Workspace.Git = &task.Git{URL: "ssh://git@git.example.com:2222/app.git"} }}, want: Class{Ports: []int32{443, 2222}}},
-		"a repository in the form of scp opens port 22":  {mods: []func(*task.Snapshot){func(s *task.Snapshot) { s.Workspace.Git = &task.Git{URL: "git@git.example.com:acme/app.git"} }}, want: Class{Ports: []int32{22, 443}}},
+		"a repository opens the port of its URL":        {mods: []func(*task.Snapshot){func(s *task.Snapshot) { s.Workspace.Git = &task.Git{URL: "ssh://git@git.example.com:2222/app.git"} }}, want: Class{Ports: []int32{443, 2222}}},
+		"a repository in the form of scp opens port 22": {mods: []func(*task.Snapshot){func(s *task.Snapshot) { s.Workspace.Git = &task.Git{URL: "git@git.example.com:acme/app.git"} }}, want: Class{Ports: []int32{22, 443}}},
+		"repositories of skills open their ports": {mods: []func(*task.Snapshot){func(s *task.Snapshot) {
+			s.Agents = []task.Agent{{Skills: []task.Skill{{Name: "a", ConfigMap: "a"}, {Name: "b", Git: &task.Git{URL: "ssh://git@git.example.com:2223/skills.git"}}}}}
+		}}, want: Class{Ports: []int32{443, 2223}}},
 		"hosts of a sandbox open the ports of its proxy": {mods: []func(*task.Snapshot){func(s *task.Snapshot) { s.Sandbox = &task.Sandbox{Hosts: []string{"proxy.golang.org"}} }}, want: Class{Ports: []int32{22, 80, 443}}},
 		"a sandbox without hosts opens nothing":          {mods: []func(*task.Snapshot){func(s *task.Snapshot) { s.Sandbox = &task.Sandbox{} }}, want: Class{Ports: []int32{443}}},
 		"the proxy opens its port":                       {urls: []string{"http://proxy.example.com:3128", ""}, want: Class{Ports: []int32{443, 3128}}},

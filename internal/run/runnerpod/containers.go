@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -28,10 +29,10 @@ const sandboxInImage = "/sandbox"
 // isRunnerOnly reports whether the pod has no sandbox and no MCP servers.
 func (b builder) isRunnerOnly() bool { return b.sandbox == nil && len(b.servers) == 0 }
 
-// needsFetch reports whether the workspace has initial content.
+// needsFetch reports whether the pod has initial files.
 func (b builder) needsFetch() bool {
 	ws := b.Revision.Snapshot.Workspace
-	return ws.Git != nil || len(ws.Files) > 0 || b.Source != nil
+	return ws.Git != nil || len(ws.Files) > 0 || b.Source != nil || len(b.skills) > 0
 }
 
 // initContainers returns the containers that start before the runner: first the containers that end, then the ones that
@@ -172,6 +173,7 @@ func (b builder) runner() corev1.Container {
 	}
 	c.VolumeMounts = append(c.VolumeMounts, b.stateMounts()...)
 	c.VolumeMounts = append(c.VolumeMounts, b.fileMount("workspace", task.Workspace))
+	c.VolumeMounts = append(c.VolumeMounts, b.skillMounts()...)
 	c.VolumeMounts = append(c.VolumeMounts, b.programMounts()...)
 	for _, name := range b.runnerSecrets() {
 		c.VolumeMounts = append(c.VolumeMounts, secretMount(name))
@@ -207,7 +209,7 @@ func (b builder) install() corev1.Container {
 	return c
 }
 
-// fetch returns the container that fills the workspace. Its only secrets are the credentials of the repository.
+// fetch returns the container that fills the workspace. Its only secrets are the credentials of repositories.
 func (b builder) fetch() corev1.Container {
 	c := b.deckhandContainer(FetchContainer)
 	c.Args = []string{task.FetchMode}
@@ -218,11 +220,19 @@ func (b builder) fetch() corev1.Container {
 	c.VolumeMounts = append(c.VolumeMounts, b.stateMounts()...)
 	c.VolumeMounts = append(c.VolumeMounts, b.fileMount("workspace", task.Workspace))
 	c.VolumeMounts = append(c.VolumeMounts, b.sourceMounts()...)
-	if git := b.Revision.Snapshot.Workspace.Git; git != nil && git.Secret != "" {
-		c.VolumeMounts = append(c.VolumeMounts, secretMount(git.Secret))
+	for _, secret := range snapshot.GitSecrets(b.Revision.Snapshot) {
+		c.VolumeMounts = append(c.VolumeMounts, secretMount(secret))
 	}
 	for i := range b.Revision.Agent.Workspace.ConfigMaps {
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: filesVolume(i), MountPath: filesDir(i)})
+	}
+	if len(b.skills) > 0 {
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeOfSkills, MountPath: task.SkillsDir})
+	}
+	for i, skill := range b.skills {
+		if skill.ConfigMap != "" {
+			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: skillVolume(i), MountPath: task.SkillFilesDir + "/" + skill.Name})
+		}
 	}
 	c.VolumeMounts = append(c.VolumeMounts, b.caMounts()...)
 	return c
@@ -265,6 +275,7 @@ func (b builder) sandboxContainer() corev1.Container {
 		b.fileMount("tmp", task.Scratch),
 		{Name: "sandbox", MountPath: task.SandboxDir},
 	}
+	c.VolumeMounts = append(c.VolumeMounts, b.skillMounts()...)
 	return c
 }
 

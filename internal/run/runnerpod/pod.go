@@ -259,10 +259,12 @@ type builder struct {
 	sandbox *task.Sandbox
 	// servers are the MCP servers with their own containers.
 	servers []server
+	// skills are those of all agents of the pod.
+	skills []task.Skill
 }
 
 func newBuilder(in Input) builder {
-	b := builder{Input: in, sandbox: in.Revision.Snapshot.Sandbox, servers: serverContainersOf(in.Revision.Agent)}
+	b := builder{Input: in, sandbox: in.Revision.Snapshot.Sandbox, servers: serverContainersOf(in.Revision.Agent), skills: in.Revision.Snapshot.Skills()}
 	if t := in.Revision.Agent.PodTemplate; t != nil {
 		b.template = *t
 	}

@@ -48,11 +48,11 @@ func container(t *testing.T, pod *corev1.Pod, name string) corev1.Container {
 func TestWhatEachContainerHolds(t *testing.T) {
 	want := map[string][]string{
 		"install":                    {"mcp-issues", "mcp-wiki-internal-ac4f8ed2", "sandbox"},
-		"fetch":                      {"files-0", "files-1", "secret-git", "state", "task", "workspace"},
-		"sandbox":                    {"home", "sandbox", "tmp", "workspace"},
+		"fetch":                      {"files-0", "files-1", "secret-git", "secret-skills", "skill-0", "skills", "state", "task", "workspace"},
+		"sandbox":                    {"home", "sandbox", "skills", "tmp", "workspace"},
 		"mcp-issues":                 {"mcp-issues", "tmp-issues"},
 		"mcp-wiki-internal-ac4f8ed2": {"mcp-wiki-internal-ac4f8ed2", "tmp-wiki-internal-ac4f8ed2", "workspace"},
-		"runner":                     {"mcp-issues", "mcp-wiki-internal-ac4f8ed2", "sandbox", "secret-api", "secret-git", "secret-sonnet", "state", "task", "token", "workspace"},
+		"runner":                     {"mcp-issues", "mcp-wiki-internal-ac4f8ed2", "sandbox", "secret-api", "secret-git", "secret-sonnet", "skills", "state", "task", "token", "workspace"},
 	}
 	pod := equipped(t, plainly)
 	got := map[string][]string{}

@@ -56,6 +56,11 @@ func RequiredConfigMaps(in Input) []RequiredConfigMap {
 	for _, name := range in.Revision.Agent.Workspace.ConfigMaps {
 		out = append(out, RequiredConfigMap{Name: name, Field: "spec.workspace.files of the Agent"})
 	}
+	for _, skill := range b.skills {
+		if skill.ConfigMap != "" {
+			out = append(out, RequiredConfigMap{Name: skill.ConfigMap, Field: "spec.skills of the Agent"})
+		}
+	}
 	if ca := b.defaults.CABundle; ca != nil {
 		field := "runner.caBundleConfigMapRef of the chart"
 		if b.template.CABundle != nil {

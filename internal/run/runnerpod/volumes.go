@@ -43,6 +43,7 @@ const volumeOfSource = "source"
 var (
 	programSize = resource.MustParse("64Mi") // a program and two sockets
 	serverTmp   = resource.MustParse("1Gi")
+	skillsSize  = resource.MustParse("1Gi") // 16 folders, and the repositories while they are fetched
 )
 
 // volumes returns the volumes of the pod. Mounts of ConfigMaps, Secrets and projections do not set readOnly: the
@@ -67,6 +68,7 @@ func (b builder) volumes() []corev1.Volume {
 	for i, name := range b.Revision.Agent.Workspace.ConfigMaps {
 		out = append(out, configMap(filesVolume(i), name))
 	}
+	out = append(out, b.skillVolumes()...)
 	if ca := b.defaults.CABundle; ca != nil {
 		v := configMap("ca", string(ca.Name))
 		v.ConfigMap.Items = []corev1.KeyToPath{{Key: ca.Key, Path: path.Base(task.CAFile)}}
@@ -128,6 +130,33 @@ func configMap(volume, name string) corev1.Volume {
 	}}}
 }
 
+// volumeOfSkills is the volume of the skills of all agents of the pod.
+const volumeOfSkills = "skills"
+
+// skillVolumes returns the volume of the skills, and those of the ConfigMaps that they come from.
+func (b builder) skillVolumes() []corev1.Volume {
+	if len(b.skills) == 0 {
+		return nil
+	}
+	out := []corev1.Volume{scratch(volumeOfSkills, &skillsSize)}
+	for i, skill := range b.skills {
+		if skill.ConfigMap != "" {
+			out = append(out, configMap(skillVolume(i), skill.ConfigMap))
+		}
+	}
+	return out
+}
+
+// skillMounts returns the mount of the skills for a container that reads them.
+func (b builder) skillMounts() []corev1.VolumeMount {
+	if len(b.skills) == 0 {
+		return nil
+	}
+	return []corev1.VolumeMount{{Name: volumeOfSkills, MountPath: task.SkillsDir, ReadOnly: true}}
+}
+
+func skillVolume(i int) string { return "skill-" + strconv.Itoa(i) }
+
 func filesVolume(i int) string { return "files-" + strconv.Itoa(i) }
 
 func filesDir(i int) string { return task.FilesDir + "/" + strconv.Itoa(i) }
@@ -141,12 +170,7 @@ func (b builder) caMounts() []corev1.VolumeMount {
 
 // runnerSecrets returns the Secrets of the runner. The repository's is included only to publish.
 func (b builder) runnerSecrets() []string {
-	var out []string
-	s := b.Revision.Snapshot
-	s.Workspace.Git = nil
-	for _, s := range snapshot.Secrets(s) {
-		out = append(out, s.Name)
-	}
+	out := snapshot.KeySecrets(b.Revision.Snapshot)
 	if git := b.Revision.Snapshot.Workspace.Git; git != nil && git.Secret != "" && git.Publish && !slices.Contains(out, git.Secret) {
 		out = append(out, git.Secret)
 	}

@@ -121,6 +121,10 @@ func Coder(a *v1alpha1.Agent) {
 		Env:   []v1alpha1.Variable{{Name: "GOFLAGS", Value: "-mod=mod"}, {Name: "PRICE", Value: "$(HOSTNAME) costs $5"}},
 	}
 	a.Spec.Workspace.Git = &v1alpha1.Git{URL: "https://git.example.com/app.git", SecretRef: &v1alpha1.SecretRef{Name: "git"}, Publish: v1alpha1.PublishBranch}
+	a.Spec.Skills = []v1alpha1.Skill{
+		{Name: "release-notes", Git: &v1alpha1.SkillGit{URL: "https://skills.example.com/skills.git", Revision: strings.Repeat("5", 40), Path: "release-notes", SecretRef: &v1alpha1.SecretRef{Name: "skills"}}},
+		{Name: "go-review", ConfigMapRef: &v1alpha1.ConfigMapRef{Name: "go-review"}},
+	}
 	a.Spec.Workspace.Files = []v1alpha1.WorkspaceFiles{{ConfigMapRef: v1alpha1.ConfigMapRef{Name: "rules"}, Path: "docs/rules"}, {ConfigMapRef: v1alpha1.ConfigMapRef{Name: "style"}, Path: "docs/style"}}
 }
 

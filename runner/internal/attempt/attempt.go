@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/deckhand-dev/deckhand/runner/backend"
 	"github.com/deckhand-dev/deckhand/runner/events"
 	"github.com/deckhand-dev/deckhand/runner/internal/backend/disk"
 	"github.com/deckhand-dev/deckhand/runner/internal/config"
@@ -101,6 +102,7 @@ type attempt struct {
 	reporter  reporter
 	journal   *journal.Dir
 	disk      *disk.Disk
+	skills    *disk.Disk // nil: there are none
 	built     config.Built
 	events    *eventlog.Writer
 	stored    *storedEvents
@@ -213,12 +215,28 @@ func (a *attempt) build(ctx context.Context) (config.Built, error) {
 		return config.Built{}, fmt.Errorf("opening the workspace: %w", err)
 	}
 	a.disk = d
+	skills, err := a.openSkills()
+	if err != nil {
+		return config.Built{}, err
+	}
 	built, err := a.registry.Build(ctx, config.Parts{
-		Task: a.task, Snapshot: a.snapshot, Place: a.Place, Workspace: d, Missing: a.missing(a.snapshot.Workspace.Git), State: a.State, Key: a.keyReader, Redact: a.redact.String, Now: a.Now,
+		Task: a.task, Snapshot: a.snapshot, Place: a.Place, Workspace: d, Skills: skills, Missing: a.missing(a.snapshot.Workspace.Git), State: a.State, Key: a.keyReader, Redact: a.redact.String, Now: a.Now,
 		CommandDir: a.CommandDir, Sandbox: a.sandboxes.ofRun(ctx, a.Environment, a.snapshot.Sandbox, a.refusals.add), Network: a.network, Server: a.sandboxes.ofServers(a.servers), Learn: a.redact.Add, Log: func(text string) { a.Log.Warn(text) },
 	})
 	a.built = built
 	return built, err
+}
+
+// openSkills opens the directory of the skills; nil: there is none.
+func (a *attempt) openSkills() (backend.Driver, error) {
+	if a.Environment.skills == "" {
+		return nil, nil //nolint:nilnil // agents need not have skills
+	}
+	var err error
+	if a.skills, err = disk.Open(a.Environment.skills); err != nil {
+		return nil, fmt.Errorf("opening the directory of the skills: %w", err)
+	}
+	return a.skills, nil
 }
 
 // runEngine runs the engine. The engine handles its own panics, and runEngine the panics of the code around it.
@@ -322,7 +340,9 @@ func (a *attempt) close() {
 	if a.journal != nil {
 		_ = a.journal.Close()
 	}
-	if a.disk != nil {
-		_ = a.disk.Close()
+	for _, d := range []*disk.Disk{a.disk, a.skills} {
+		if d != nil {
+			_ = d.Close()
+		}
 	}
 }

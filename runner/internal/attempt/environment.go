@@ -45,6 +45,8 @@ type Environment struct {
 
 	origin         string // the state that several Runs share about one workspace; empty: it is this Run's own
 	source         string // the directories of the Run that is continued
+	skills         string // the directory of the skills; empty: there are none
+	skillFiles     string // the directory of the ConfigMaps that skills come from
 	home           string // of commands, for the copy of that of the Run that is continued; empty: there is none
 	size           int64  // of the workspace in bytes; zero: no bound
 	servers        string // the directory of the sandboxes of MCP servers; empty: there are none
@@ -93,6 +95,8 @@ func InPod() Environment {
 		State:          task.StateDir,
 		origin:         mounted(task.OriginDir),
 		source:         task.SourceDir,
+		skills:         mounted(task.SkillsDir),
+		skillFiles:     task.SkillFilesDir,
 		home:           mounted(task.Home),
 		Workspace:      task.Workspace,
 		size:           workspaceSize(os.Getenv(task.EnvWorkspaceSize)),

@@ -40,7 +40,7 @@ func Fetch(env Environment) int {
 	defer release()
 	ctx, cancel := untilInterrupted(ctx, &told)
 	defer cancel()
-	t, err := env.prepareWorkspace(ctx)
+	t, err := env.prepare(ctx)
 	if err == nil {
 		return task.ExitCommitted
 	}
@@ -73,7 +73,8 @@ func endOf(err error) *task.EndError {
 	return &task.EndError{Reason: reason, Message: "Preparing the workspace: " + err.Error(), Cause: err}
 }
 
-func (e Environment) prepareWorkspace(ctx context.Context) (task.Task, error) {
+// prepare fetches the skills and the initial files.
+func (e Environment) prepare(ctx context.Context) (task.Task, error) {
 	in, err := e.Task()
 	if err != nil {
 		return task.Task{}, err
@@ -82,27 +83,62 @@ func (e Environment) prepareWorkspace(ctx context.Context) (task.Task, error) {
 	if err != nil {
 		return t, task.End(task.ReasonMisconfigured, "%w", err)
 	}
+	if err := e.prepareSkills(ctx, t, s.Skills()); err != nil {
+		return t, err
+	}
+	return t, e.prepareWorkspace(ctx, t, s)
+}
+
+// prepareSkills fetches the skills of the agents.
+func (e Environment) prepareSkills(ctx context.Context, t task.Task, skills []task.Skill) error {
+	if len(skills) == 0 {
+		return nil
+	}
+	sources := make([]workspace.SkillSource, 0, len(skills))
+	for _, s := range skills {
+		source := workspace.SkillSource{Name: s.Name, From: "ConfigMap " + s.ConfigMap, Dir: filepath.Join(e.skillFiles, s.Name), Path: s.Path}
+		if s.Git != nil {
+			repository, err := e.access(ctx, t, s.Git)
+			if err != nil {
+				return err
+			}
+			source.Git = repository
+		}
+		sources = append(sources, source)
+	}
+	return e.untilReached(ctx, "Fetching the skills failed", func(ctx context.Context) error {
+		return workspace.FetchSkills(ctx, e.skills, sources)
+	})
+}
+
+func (e Environment) prepareWorkspace(ctx context.Context, t task.Task, s task.Snapshot) error {
 	options := workspace.Options{
 		Workspace: e.Workspace, State: e.State, Home: e.home, Origin: e.origin, MaxBytes: e.size,
 		Log: func(text string) { e.Log.Info(text) },
 	}
 	if t.Continue != nil {
 		if err := e.takeWork(ctx, *t.Continue, s.Workspace.Git, options); err != nil || t.Continue.Workspace != task.ContinueFresh {
-			return t, err
+			return err
 		}
 	}
+	var err error
 	if options.Git, err = e.repository(ctx, t, s.Workspace.Git); err != nil {
-		return t, err
+		return err
 	}
 	for i, at := range s.Workspace.Files {
 		options.Files = append(options.Files, workspace.Files{Dir: filepath.Join(task.FilesDir, strconv.Itoa(i)), Path: at})
 	}
+	return e.untilReached(ctx, "Preparing the workspace failed", func(ctx context.Context) error { return workspace.Fetch(ctx, options) })
+}
+
+// untilReached calls try until it succeeds or is refused, for a while, and logs each failure.
+func (e Environment) untilReached(ctx context.Context, failure string, try func(context.Context) error) error {
 	wait, cancel := context.WithTimeout(ctx, fetchFor)
 	defer cancel()
-	return t, retry(wait, fetchPause, func() error {
-		err := workspace.Fetch(ctx, options)
+	return retry(wait, fetchPause, func() error {
+		err := try(ctx)
 		if err != nil {
-			e.Log.Warn("Preparing the workspace failed", "error", err)
+			e.Log.Warn(failure, "error", err)
 		}
 		return err
 	})
@@ -150,14 +186,27 @@ func (e Environment) repository(ctx context.Context, t task.Task, g *task.Git) (
 	if g == nil {
 		return nil, nil //nolint:nilnil // no repository is a fact, not a fault
 	}
+	if !g.Publish && workspace.Fetched(cmp.Or(e.origin, e.State)) { // credentials are not needed any more
+		return e.plainAccess(g), nil
+	}
+	return e.access(ctx, t, g)
+}
+
+// plainAccess returns a repository whose credentials may not exist.
+func (e Environment) plainAccess(g *task.Git) *workspace.Git {
 	out := &workspace.Git{URL: g.URL, Revision: g.Revision, Depth: g.Depth}
 	out.CABundle, _ = os.ReadFile(task.CAFile) // it need not be there
+	if g.Secret != "" {
+		out.Credentials = filepath.Join(e.Secrets, g.Secret)
+	}
+	return out
+}
+
+// access returns a repository after waiting until its credentials exist.
+func (e Environment) access(ctx context.Context, t task.Task, g *task.Git) (*workspace.Git, error) {
+	out := e.plainAccess(g)
 	if g.Secret == "" {
 		return out, nil
-	}
-	out.Credentials = filepath.Join(e.Secrets, g.Secret)
-	if !g.Publish && workspace.Fetched(cmp.Or(e.origin, e.State)) {
-		return out, nil // they are not needed any more
 	}
 	ctx, cancel := context.WithTimeout(ctx, secretTimeout)
 	defer cancel()

@@ -58,7 +58,7 @@ func TestARepositoryThatCannotBeReachedIsTriedForAMinute(t *testing.T) {
 			env := p.Environment
 			env.Log = slog.New(slog.NewTextHandler(&log, nil))
 			began := time.Now()
-			_, err := env.prepareWorkspace(t.Context())
+			_, err := env.prepare(t.Context())
 			took, tries := time.Since(began), strings.Count(log.String(), "Preparing the workspace failed")
 			if took < 55*time.Second || took > 65*time.Second || tries < 20 || tries > 60 {
 				t.Errorf("attempt %d: tried %d times in %s", attempt+1, tries, took)

@@ -70,7 +70,7 @@ func (b *builder) actor(agent task.Agent, c sessionOptions) (*engine.Actor, erro
 	if a.Stack, err = middleware.Build(layers...); err != nil {
 		return nil, misconfigured("Agent %s: %w", agent.Name, err)
 	}
-	a.Agent.Instructions = paragraphs(agent.Instructions, b.places.described(agent), b.missing(agent), strings.Join(b.sandboxTools.Notes(), "\n"),
+	a.Agent.Instructions = paragraphs(agent.Instructions, b.places.described(agent), b.skills.described(agent), b.missing(agent), strings.Join(b.sandboxTools.Notes(), "\n"),
 		a.Stack.Instructions(), b.sandboxTools.instructions(agent))
 	return a, nil
 }

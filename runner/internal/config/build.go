@@ -36,6 +36,8 @@ type Parts struct {
 	Place place.Place
 	// Workspace has the files below /workspace.
 	Workspace backend.Driver
+	// Skills has a folder for each skill of the agents; nil: there are none.
+	Skills backend.Driver
 	// State is the directory of the journal and of the session's files outside of the workspace; empty: those files are
 	// kept in memory.
 	State string
@@ -153,6 +155,7 @@ type builder struct {
 	agents       map[string]task.Agent
 	models       *models
 	places       places
+	skills       skills
 	files        *files.Toolset // of the Run's own session
 	sessions     session.Store
 	sandboxTools *SandboxTools
@@ -174,6 +177,9 @@ func (r *Registry) builder(ctx context.Context, p Parts) (*builder, error) {
 		return b, err
 	}
 	if b.places, err = r.placesOf(ctx, p, b.opened); err != nil {
+		return b, err
+	}
+	if b.skills, err = readSkills(ctx, p); err != nil {
 		return b, err
 	}
 	if b.attachments, err = attachment.Open(p.attachmentsDir()); err != nil {

@@ -64,6 +64,9 @@ func (r *Registry) placesOf(ctx context.Context, p Parts, o *opened) (places, er
 		mounts[at] = made
 	}
 	list := []composite.Mount{{Path: task.Results, Driver: results, ReadOnly: true}}
+	if p.Skills != nil {
+		list = append(list, composite.Mount{Path: task.SkillsDir, Driver: p.Skills, ReadOnly: true})
+	}
 	for at, d := range mounts {
 		list = append(list, composite.Mount{Path: at, Driver: d})
 	}
@@ -86,6 +89,7 @@ var whatFor = map[string]string{
 	task.Workspace: "the files of the work; relative paths begin here",
 	task.Scratch:   "your own scratch files, gone when the work ends",
 	task.Results:   "results that were too large to show, read-only",
+	task.SkillsDir: "skills, read-only",
 	task.Memories:  "notes to keep; the tool Recall searches them, where you have it",
 }
 
