@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,6 +15,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/revision/specsize"
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod/podtask"
+	"github.com/deckhand-dev/deckhand/internal/shared/skill"
 	"github.com/deckhand-dev/deckhand/internal/shared/template"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
@@ -34,7 +36,7 @@ func (l *linter) checkReady(ctx context.Context, o *object) error {
 				_, err = snapshot.Of(a, objects)
 				err = withPolicyProblems(err, snapshot.PolicyProblems(a, objects))
 			}
-			return err
+			return errors.Join(err, l.checkSkills(a))
 		})
 	case "Model":
 		return checkTyped(o, func(m *v1alpha1.Model) error {
@@ -242,4 +244,25 @@ func (l *linter) checkWorkflowRun(ctx context.Context, run *v1alpha1.Run) error 
 func (l *linter) get(ctx context.Context, namespace, name string, into refs.Object) bool {
 	o := l.find(kindOf(into), namespace, name)
 	return o != nil && !o.invalid && l.reader().read(ctx, types.NamespacedName{Namespace: namespace, Name: name}, into) == nil
+}
+
+// checkSkills checks the skills of ConfigMaps that are in the files. The operator does not read them, and the Run would
+// end.
+func (l *linter) checkSkills(a *v1alpha1.Agent) error {
+	var problems []error
+	for i, s := range a.Spec.Skills {
+		if s.ConfigMapRef == nil {
+			continue
+		}
+		found := slices.IndexFunc(l.others, func(o *object) bool {
+			return o.kind() == "ConfigMap" && o.name() == string(s.ConfigMapRef.Name) && (o.namespace() == a.Namespace || o.namespace() == "")
+		})
+		if found < 0 {
+			continue
+		}
+		if _, err := skill.Parse(s.Name, []byte(text(l.others[found].content, "data", skill.File))); err != nil {
+			problems = append(problems, fmt.Errorf("spec.skills[%d].configMapRef: ConfigMap %s: %w", i, s.ConfigMapRef.Name, err))
+		}
+	}
+	return errors.Join(problems...)
 }
