@@ -119,6 +119,20 @@ var contextExamples = map[string]example{
 			s.lacks("the log", shown, startPage)
 		},
 	},
+	"skills.yaml": {
+		models: map[string]modeltest.Dialogue{"claude-sonnet-5": turns(
+			does(call("Read", args{"path": "/skills/tide-report/SKILL.md"})),
+			does(call("Read", args{"path": "/skills/tide-report/tides.csv"}), call("Write", args{"path": "/skills/tide-report/tides.csv", "content": "none"})),
+			says("Brest, 04:12, 10:31"),
+		)},
+		check: func(s *exampleFixture) {
+			s.says("skills")
+			s.has("the first request", s.requestsWith("POST models/skills-claude/")[0].Body, "- /skills/tide-report/SKILL.md: Reports the tides of a harbor.")
+			s.has("the skill", s.results("skills", "Read")[0].Text(), "Look up the harbor in tides.csv")
+			s.has("the table", s.results("skills", "Read")[1].Text(), "Brest,04:12,10:31")
+			s.has("the write", s.results("skills", "Write")[0].Text(), "read-only")
+		},
+	},
 	"workspace-instructions.yaml": {
 		models: map[string]modeltest.Dialogue{"claude-sonnet-5": turns(
 			does(call("Read", args{"path": "AGENTS.md"})),
