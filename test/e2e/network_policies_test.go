@@ -53,20 +53,23 @@ func TestNetworkPolicies(t *testing.T) {
 	node := without.nodeWithoutAPIServer()
 	run := without.walled(node, v1alpha1.ConfinementBestEffort, "reached", "PortsOnly")
 	usual := without.sinceStart(run)
-	without.refuses(node)
+	t.Run("refused", func(t *testing.T) {
+		t.Parallel()
+		checkRefusal(t, node)
+	})
 	for _, mode := range []string{"Enforced", "Delayed"} {
-		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
-			for _, confinement := range []v1alpha1.ConfinementPolicy{v1alpha1.ConfinementBestEffort, v1alpha1.ConfinementRequired} {
+		for _, confinement := range []v1alpha1.ConfinementPolicy{v1alpha1.ConfinementBestEffort, v1alpha1.ConfinementRequired} {
+			t.Run(mode+" "+string(confinement), func(t *testing.T) {
+				t.Parallel()
 				p := newPolicyNamespace(t, mode)
 				run := p.walled(node, confinement, "not reached: timed out", "Enforced")
 				took := p.sinceStart(run)
-				t.Logf("%s: %s, without policies %s", confinement, took, usual)
+				t.Logf("%s, without policies %s", took, usual)
 				if took > usual+maxNetworkWait {
-					t.Errorf("%s: the Run took %s, without policies %s", confinement, took, usual)
+					t.Errorf("the Run took %s, without policies %s", took, usual)
 				}
-			}
-		})
+			})
+		}
 	}
 }
 
@@ -132,14 +135,14 @@ func (p *testNamespace) walled(node string, confinement v1alpha1.ConfinementPoli
 	return run
 }
 
-// refuses runs an Agent that requires confinement where policies are ignored.
-func (p *testNamespace) refuses(node string) {
-	p.t.Helper()
-	required := newPolicyNamespace(p.t, "None")
+// checkRefusal runs an Agent that requires confinement where policies are ignored.
+func checkRefusal(t *testing.T, node string) {
+	t.Helper()
+	required := newPolicyNamespace(t, "None")
 	required.walledAgent(node, v1alpha1.ConfinementRequired)
 	run := required.ends(required.run("walled"), "False Misconfigured")
 	if said := message(run); !strings.Contains(said, "network is PortsOnly: this pod connected to a port of the operator") {
-		p.t.Errorf("the message is %q", said)
+		t.Errorf("the message is %q", said)
 	}
 }
 
