@@ -74,12 +74,7 @@ fmt: bin/tools/golangci-lint ## Format the code
 	bin/tools/golangci-lint fmt ./...
 
 lint: bin/tools/golangci-lint ## Run the linters
-	bin/tools/golangci-lint run ./...
-	(cd examples/custom-runner && ../../bin/tools/golangci-lint run --config=../../.golangci.yml ./...)
-	(cd examples/custom-runner-template && ../../bin/tools/golangci-lint run --config=../../.golangci.yml ./...)
-	(cd test/cluster && ../../bin/tools/golangci-lint run --config=../../.golangci.yml ./cmd/... ./internal/... ./pause/...)
-	(cd test/gitops && ../../bin/tools/golangci-lint run --config=../../.golangci.yml ./...)
-	(cd test/monitoring && ../../bin/tools/golangci-lint run --config=../../.golangci.yml ./...)
+	hack/lint
 
 test: bin/assets bin/mcp bin/tools/gotestsum bin/tools/helm bin/tools/kustomize ## Run the tests, including those against a real API server
 	mkdir -p dist
