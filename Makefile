@@ -38,14 +38,14 @@ export CGO_ENABLED = 0
 VERSION = $$(git describe --tags --always --dirty 2>/dev/null || echo unknown)
 STATIC = -ldflags="-s -w -X main.version=$(VERSION)"
 MODULES = . examples/custom-runner examples/custom-runner-template test/cluster test/gitops test/monitoring test/oldest hack/tools hack/tools/lint hack/tools/prose
-# What make test writes about this module; without gcc it is the first alone.
+# What make test writes about this module; without gcc, which the race detector needs, it is the first alone.
 comma := ,
 space := $(subst ,, )
 RAN = $(addprefix dist/,test.json $(if $(shell command -v gcc),long.json race.json))
 GOTESTSUM = bin/tools/gotestsum --format=pkgname --format-hide-empty-pkg
 KUBECONFORM = bin/tools/kubeconform -strict -summary -schema-location 'bin/schemas/{{.ResourceKind}}{{.KindSuffix}}.json'
 
-.PHONY: try demo-images demo-install precompile catalog help generate fmt lint test test-oldest stories mutants fuzz vulncheck smoke-providers build image images release release-check release-push assets schemas chart workflows \
+.PHONY: try demo-images demo-install precompile catalog help generate generated fmt lint test test-plain test-race test-long test-modules test-oldest stories mutants fuzz vulncheck smoke-providers build image images release release-check release-push assets schemas chart workflows \
 	cluster-up cluster-down cluster-load toolbox deploy previous e2e e2e-there kind-up kind-down e2e-kind demo-kind reliability check-reliability check-skipped soak demo bench bench-cluster bench-failover bench-scale check-scale performance verify words tidy clean
 
 help: ## List the targets
@@ -76,23 +76,37 @@ fmt: bin/tools/golangci-lint ## Format the code
 lint: bin/tools/golangci-lint ## Run the linters
 	hack/lint
 
-test: bin/assets bin/mcp bin/tools/gotestsum bin/tools/helm bin/tools/kustomize ## Run the tests, including those against a real API server
+test: test-plain test-race test-modules test-long ## Run the tests, including those against a real API server
+	hack/slowest $(RAN)
+
+test-plain: bin/assets bin/mcp bin/tools/gotestsum bin/tools/helm bin/tools/kustomize
 	mkdir -p dist
-	rm -f dist/test.json dist/long.json dist/race.json
-	if [ -n "$$(command -v gcc)" ]; then # the race detector needs cgo
-		others=$$(hack/racy others) long=$$(hack/racy long) racy=$$(hack/racy)
-		$(GOTESTSUM) --jsonfile=dist/test.json -- -vet=off -p=3 -timeout=20m $$others
-		$(GOTESTSUM) --jsonfile=dist/long.json -- -vet=off -p=3 -timeout=20m $$long
-		CGO_ENABLED=1 $(GOTESTSUM) --jsonfile=dist/race.json -- -race -short -vet=off -p=4 -timeout=20m -ldflags=-w $$racy
-	else
-		$(GOTESTSUM) --jsonfile=dist/test.json -- -vet=off -timeout=20m ./...
-	fi
+	rm -f dist/test.json
+	packages=./...
+	[ -z "$$(command -v gcc)" ] || packages=$$(hack/racy others)
+	$(GOTESTSUM) --jsonfile=dist/test.json -- -vet=off -p=3 -timeout=20m $$packages
+
+test-race: bin/assets bin/mcp bin/tools/gotestsum bin/tools/helm bin/tools/kustomize
+	mkdir -p dist
+	rm -f dist/race.json
+	[ -n "$$(command -v gcc)" ] || exit 0
+	packages=$$(hack/racy)
+	CGO_ENABLED=1 $(GOTESTSUM) --jsonfile=dist/race.json -- -race -short -vet=off -p=4 -timeout=20m -ldflags=-w $$packages
+
+test-long: bin/assets bin/mcp bin/tools/gotestsum bin/tools/helm bin/tools/kustomize
+	mkdir -p dist
+	rm -f dist/long.json
+	[ -n "$$(command -v gcc)" ] || exit 0
+	tests=$$(hack/racy long)
+	$(GOTESTSUM) --jsonfile=dist/long.json -- -vet=off -p=3 -timeout=20m $$tests
+
+test-modules: bin/assets bin/tools/gotestsum bin/tools/helm bin/tools/kustomize
+	mkdir -p dist
 	(cd examples/custom-runner && ../../$(GOTESTSUM) --jsonfile=../../dist/custom-runner.json -- -vet=off ./...)
 	(cd examples/custom-runner-template && ../../$(GOTESTSUM) --jsonfile=../../dist/custom-runner-template.json -- -vet=off ./...)
 	(cd test/cluster && ../../$(GOTESTSUM) --jsonfile=../../dist/cluster.json -- -vet=off ./cmd/... ./internal/...)
 	(cd test/gitops && ../../$(GOTESTSUM) --jsonfile=../../dist/gitops.json -- -vet=off ./...)
 	(cd test/monitoring && ../../$(GOTESTSUM) --jsonfile=../../dist/monitoring.json -- -vet=off ./...)
-	hack/slowest $(RAN)
 
 test-oldest: bin/assets-oldest bin/tools/gotestsum bin/tools/helm ## Test CRDs and policies on the oldest API server that the chart supports
 	bin/assets-oldest/kube-apiserver --version
@@ -263,9 +277,10 @@ performance: bench ## Run the Go benchmarks and write docs/performance.md
 
 ##@ To be sure
 
-verify: bin/tools/controller-gen bin/tools/crd-ref-docs bin/tools/helm bin/tools/kustomize ## Check that generated files are up to date, and run the linters
+verify: generated words lint chart workflows ## Check generated files, names, prose, code, chart and workflows
+
+generated: bin/tools/controller-gen bin/tools/crd-ref-docs bin/tools/helm bin/tools/kustomize
 	hack/unchanged $(MAKE) --no-print-directory generate tidy
-	$(MAKE) --no-print-directory words lint chart workflows
 
 words: bin/tools/vale ## Check names against hack/words/identifiers.txt, and prose against the style in hack/words/styles
 	rm -rf dist/prose
