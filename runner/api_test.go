@@ -24,6 +24,9 @@ var updateAPI = flag.Bool("update-api", false, "write testdata/api.txt")
 //
 //	go test ./runner -run TestTheLibraryExports -update-api
 func TestTheLibraryExports(t *testing.T) {
+	if testing.Short() {
+		t.Skip("only reads the source, so it runs without the race detector")
+	}
 	const golden = "testdata/api.txt"
 	got := strings.Join(exported(t), "\n") + "\n"
 	for line := range strings.Lines(got) {

@@ -28,6 +28,9 @@ import (
 // Lint finds errors in those objects that do not become Ready, and in no others. Each document of
 // the test data is a list of objects.
 func TestLintFindsWhatIsNotReady(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reconciles one object after the other, so it runs without the race detector")
+	}
 	files, err := filepath.Glob(filepath.Join(apitest.Root(), "internal", "cli", "lint", "testdata", "notready", "*.yaml"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("finding manifests: %v", err)

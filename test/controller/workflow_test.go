@@ -132,6 +132,9 @@ nodes:
 
 // Fault F2: 500 at once, half of them fail, and finally runs once.
 func TestFanOutOfFiveHundredHalfFailing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("smaller workflows run under the race detector")
+	}
 	f := newWorkflowFixture(t, `
 input: {fields: [{name: files, type: List}]}
 nodes:

@@ -28,6 +28,9 @@ import (
 
 // What is kept bounds how many finished Runs and their pods fit the operator's memory.
 func TestHeapOfWhatHasEnded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("has one goroutine, so it runs without the race detector")
+	}
 	const many, mostOfPod, mostOfEndedPod, mostOfRun = 5_000, 4_000, 1_200, 2_500
 	pod, run := endedPod(t), finishedRun()
 	pods := heapOf(t, many, objectcache.Pod, func(n int) client.Object {

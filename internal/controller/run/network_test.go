@@ -22,6 +22,9 @@ import (
 // A pod keeps the destinations that it was started with, whatever the settings of the operator
 // have become: its policy is restored to these.
 func TestThePolicyOfAPodAtWorkIsRestoredAsItWas(t *testing.T) {
+	if testing.Short() {
+		t.Skip("has one goroutine, so it runs without the race detector")
+	}
 	const withoutClass = `{"metadata":{"annotations":{"deckhand.dev/egress-class":null}}}`
 	proxied := runnerpod.Defaults{Proxy: &v1alpha1.Proxy{HTTPS: "http://proxy.example.com:3128"}}
 	traced := runnerpod.Defaults{Traces: &task.Traces{Endpoint: "https://collector.example.com:4318"}}

@@ -172,6 +172,9 @@ var writes = map[string]write{
 // What the operator may not do, or is refused, stands in the Run's conditions after
 // one pass, and does not change while it lasts.
 func TestWhatIsRefusedStandsInTheCondition(t *testing.T) {
+	if testing.Short() {
+		t.Skip("has one goroutine, so it runs without the race detector")
+	}
 	for what, w := range writes {
 		for class, f := range apierrtest.Failures() {
 			t.Run(what+": "+class, func(t *testing.T) {

@@ -18,6 +18,9 @@ import (
 // No condition and no event of a Run has text of a runner with control characters,
 // invisible ones or line breaks, in whichever field of its report the text stands.
 func TestConditionsAndEventsContainNoRawTextOfARunner(t *testing.T) {
+	if testing.Short() {
+		t.Skip("has one goroutine, so it runs without the race detector")
+	}
 	ends := map[string]func(*cluster){
 		"it runs": func(*cluster) {},
 		"it ends": exits(1, 0),

@@ -192,6 +192,9 @@ func allocated(c *cluster) uint64 {
 // What children said is not copied before it may be read, and then a few times,
 // however many children there are.
 func TestLookingIsNoCopying(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures memory, so it runs without the race detector")
+	}
 	const size = 20_000
 	for _, prompt := range []string{"${{ nodes.look.counts.succeeded }}", "${{ size(nodes.look.?output.orValue([])) }}"} {
 		small, large := each(t, 10, prompt), each(t, size, prompt)

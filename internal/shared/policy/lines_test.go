@@ -61,6 +61,9 @@ func TestALineEndIsNoWayPastARule(t *testing.T) {
 
 // Where line ends decide whether a rule applies, the stricter of both answers counts.
 func TestOfTwoReadingsTheStricterCounts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("has one goroutine, so it runs without the race detector")
+	}
 	const either, fails = `args.command.matches('^ls .*$')`, `args.other == 1`
 	allow, ask, deny := policy.Allow, policy.Ask, policy.Deny
 	rule := func(name string, answer policy.Answer, when string) policy.Rule {
@@ -222,6 +225,9 @@ func (tr trial) want(holds, failed bool) policy.Answer {
 // Whatever the condition and the text, a rule is no weaker than in any reading of its matches: not in
 // that of RE2, not where all dots take line ends, and not where some do.
 func TestNoReadingIsStricter(t *testing.T) {
+	if testing.Short() {
+		t.Skip("has one goroutine, so it runs without the race detector")
+	}
 	env, err := cel.NewEnv(cel.OptionalTypes(), cel.Variable("args", cel.MapType(cel.StringType, cel.DynType)))
 	if err != nil {
 		t.Fatal(err)

@@ -158,6 +158,9 @@ func work(t testing.TB, steps int) *endless {
 // What was compacted is on disk alone: a session of any length takes the memory
 // of what its model sees.
 func TestALongSessionTakesNoMoreMemoryThanTheWindow(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures memory, so it runs without the race detector")
+	}
 	const steps = 3_000
 	m := work(t, steps)
 	if m.cuts < 2 {
@@ -172,8 +175,11 @@ func TestALongSessionTakesNoMoreMemoryThanTheWindow(t *testing.T) {
 // The status of a Run of 10,000 steps counts each of them, lists the last ones,
 // and is no larger than that of a short one.
 func TestTenThousandStepsAreCountedExactly(t *testing.T) {
-	const steps = 10_000
-	m := work(t, steps)
+	steps := int64(10_000)
+	if testing.Short() {
+		steps = 500
+	}
+	m := work(t, int(steps))
 	p := m.report.last
 	want := task.Counts{Steps: steps, ModelCalls: steps + m.cuts, ToolCalls: steps - 1}
 	if p.Counts != want || p.Usage.OutputTokens != 20*(steps+m.cuts) {

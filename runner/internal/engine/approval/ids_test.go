@@ -32,6 +32,9 @@ var name = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-
 // the same call. Each id is part of the name of a Kubernetes object, which a suffix for
 // the next Decision fits behind.
 func TestNoTwoRequestsForApprovalShareAnID(t *testing.T) {
+	if testing.Short() {
+		t.Skip("has one goroutine, so it runs without the race detector")
+	}
 	calls := []string{"s1c1", "s1c11", "s11c1", "s2c1", "s2c1.s1c1", "s2c1.s1c11", deepCall, strings.Replace(deepCall, "s1", "s2", 1)}
 	args := []string{`{}`, `{"n":1}`, `{"n":1.0}`, `{"n":"1"}`, `{"a":"` + strings.Repeat("x", 3000) + `1"}`, `{"a":"` + strings.Repeat("x", 3000) + `2"}`}
 	seen := map[string]string{}

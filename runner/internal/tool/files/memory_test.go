@@ -41,19 +41,23 @@ const workdirEnv = "DECKHAND_TEST_WORKDIR"
 // As many calls as an Agent may make at once, over large files, stay within the
 // memory that a runner has by default: the kernel kills a process that takes more.
 func TestParallelCallsOverLargeFilesFitTheDefaultMemoryLimit(t *testing.T) {
-	lines := bytes.Repeat([]byte(strings.Repeat("x", 79)+"\n"), largeFile/80)
-	windows := append(bytes.Repeat([]byte(strings.Repeat("x ", 39)+"\r\n"), largeFile/80), "last\r\n"...)
+	size := largeFile
+	if testing.Short() {
+		size /= 16 // the race detector watches the same calls, not the same bytes
+	}
+	lines := bytes.Repeat([]byte(strings.Repeat("x", 79)+"\n"), size/80)
+	windows := append(bytes.Repeat([]byte(strings.Repeat("x ", 39)+"\r\n"), size/80), "last\r\n"...)
 	cases := map[string]struct {
 		call  string
 		files int
 		data  []byte
 	}{
 		"searches in lines":               {`Grep {"pattern":"needle","output_mode":"content"}`, 30, lines},
-		"searches in one line":            {`Grep {"pattern":"needle"}`, 4, bytes.Repeat([]byte("x"), largeFile)},
+		"searches in one line":            {`Grep {"pattern":"needle"}`, 4, bytes.Repeat([]byte("x"), size)},
 		"searches in one file":            {`Grep {"pattern":"needle","path":"f0"}`, 1, lines},
 		"edits that find nothing":         {`Edit {"path":"f%d","old_string":"xx  xx","new_string":"x"}`, edited, windows},
 		"edits":                           {`Edit {"path":"f%d","old_string":"last","new_string":"end","replace_all":true}`, edited, windows},
-		"reads to the end of a long line": {`Read {"path":"f%d"}`, atOnce, bytes.Repeat([]byte("x"), largeFile)},
+		"reads to the end of a long line": {`Read {"path":"f%d"}`, atOnce, bytes.Repeat([]byte("x"), size)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -123,6 +123,9 @@ func TestImagesOfAnswersAreShown(t *testing.T) {
 		"a data URL of a blob":            {`{"content":[{"type":"resource","resource":{"uri":"a:b","blob":"data:;base64,JVBERi0xLjQK"}}]}`, "[resource a:b, 9 bytes]", 1},
 		"an address":                      {`{"content":[{"type":"image","data":"https://example.com/a.png"}]}`, "[it is not shown: it is not valid base64]", 0},
 	}
+	if testing.Short() {
+		delete(cases, "an image that is too large") // takes many seconds under the race detector
+	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := begin(t, stdio(), scripted(only("tools/call", func(r request, say func(string)) bool {
