@@ -27,8 +27,8 @@ type state struct {
 // observe reads everything that the plan for a Decision depends on.
 func (r *Reconciler) observe(ctx context.Context, d *v1alpha1.Decision) (state, error) {
 	s, err := r.observeRun(ctx, d)
-	if err != nil || s.run == nil || decisions.OwnerUID(d) != "" {
-		return s, err // a Decision of another owner is for an earlier Run of that name
+	if err != nil || s.run == nil || len(decisions.Owners(d)) > 0 {
+		return s, err // a Decision of other owners is for an earlier Run of that name
 	}
 	s.adopts, err = r.isLive(ctx, s.run)
 	return s, err

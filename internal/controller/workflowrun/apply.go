@@ -13,6 +13,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/cluster/apierr"
 	"github.com/deckhand-dev/deckhand/internal/revision"
 	"github.com/deckhand-dev/deckhand/internal/run/children"
+	"github.com/deckhand-dev/deckhand/internal/run/decisions"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
@@ -51,12 +52,24 @@ func (r *Reconciler) applyStep(ctx context.Context, s state, p plan) (facts, err
 			return facts{}, err
 		}
 		return r.createChildren(ctx, s, p.create)
+	case len(p.own) > 0:
+		return facts{}, r.ownDecisions(ctx, s.run, p.own)
 	case p.deleteVolume != nil:
 		return facts{}, apierr.Delete(ctx, r.client, p.deleteVolume, "PersistentVolumeClaim")
 	case p.deleteRun:
 		return facts{}, apierr.Delete(ctx, r.client, s.run, "Run", client.PropagationPolicy(metav1.DeletePropagationBackground))
 	}
 	return facts{}, nil
+}
+
+// ownDecisions makes a Run an owner of Decisions, so that they are not deleted before it.
+func (r *Reconciler) ownDecisions(ctx context.Context, run *v1alpha1.Run, all []*v1alpha1.Decision) error {
+	for _, d := range all {
+		if err := decisions.AddOwner(ctx, r.client, d, run); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // storeRevision stores a revision, before the Run begins with it.

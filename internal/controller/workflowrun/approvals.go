@@ -6,11 +6,14 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/revision/inputs"
 	"github.com/deckhand-dev/deckhand/internal/run/decisions"
+	"github.com/deckhand-dev/deckhand/internal/run/objectcache"
 	"github.com/deckhand-dev/deckhand/internal/shared/schema"
 	"github.com/deckhand-dev/deckhand/internal/workflow/graph"
 	"github.com/deckhand-dev/deckhand/runner/task"
@@ -98,7 +101,8 @@ func (e *evaluator) pendingRequests(nodes []string) []v1alpha1.PendingRequest {
 	}
 	for _, node := range nodes {
 		if len(all) < task.MaxPending && request(all, requestOf(node)) == nil {
-			all = append(all, e.newRequest(node))
+			p, _ := e.newRequest(node, e.run.UID)
+			all = append(all, p)
 		}
 	}
 	room := task.MaxAsked
@@ -111,8 +115,8 @@ func (e *evaluator) pendingRequests(nodes []string) []v1alpha1.PendingRequest {
 	return out
 }
 
-// newRequest returns a new request. Users can decide even if its message cannot be computed.
-func (e *evaluator) newRequest(node string) v1alpha1.PendingRequest {
+// newRequest returns a new request. Users can decide even if its message cannot be computed; then the error is not nil.
+func (e *evaluator) newRequest(node string, asker types.UID) (v1alpha1.PendingRequest, error) {
 	n := e.program.Node(node).Approval
 	text, err := e.program.Message(node, e.current())
 	if err != nil {
@@ -135,14 +139,14 @@ func (e *evaluator) newRequest(node string) v1alpha1.PendingRequest {
 	if n.Input != nil {
 		p.Schema = string(inputs.Schema(n.Input))
 	}
-	p.Digest = e.digest(node, text, p)
-	return p
+	p.Digest = digest(asker, node, text, p)
+	return p, err
 }
 
-// digest returns the digest of a request, which a Decision repeats. It is different for each Run and each text.
-func (e *evaluator) digest(node, text string, p v1alpha1.PendingRequest) string {
+// digest returns the digest of a request, which a Decision repeats. It is different for each Run that asks and each text.
+func digest(asker types.UID, node, text string, p v1alpha1.PendingRequest) string {
 	var groups []string
-	parts := []any{"approval", e.run.UID, node, text, groups, p.Schema}
+	parts := []any{"approval", asker, node, text, groups, p.Schema}
 	if a := p.Approvers; a != nil {
 		parts[4] = a.Groups
 		if len(a.Users) > 0 {
@@ -151,6 +155,50 @@ func (e *evaluator) digest(node, text string, p v1alpha1.PendingRequest) string 
 	}
 	all, _ := json.Marshal(parts) // strings always encode
 	return task.Hash(all)
+}
+
+// reusedApprovals returns the approvals of the Run that this Run retries for nodes that ask now, and the Decisions that
+// this Run must own before: until then the nodes wait.
+func (e *evaluation) reusedApprovals(nodes []string) (reused []v1alpha1.DecidedRequest, own []*v1alpha1.Decision) {
+	for _, node := range nodes {
+		if recordedState(e.state, node).State != graph.Waiting {
+			continue // it asked before
+		}
+		done, d := e.earlierApproval(node)
+		switch {
+		case d == nil:
+		case decisions.ProvesReuse(e.run, d, *done):
+			reused = append(reused, *done)
+		default:
+			own = append(own, d)
+		}
+	}
+	return reused, own
+}
+
+// earlierApproval returns the approval of the same request in the Run that this Run retries, with its Decision, or nil.
+// The digest of the request, computed as for the Run that asked, compares node, message, approvers and schema.
+func (e *evaluation) earlierApproval(node string) (*v1alpha1.DecidedRequest, *v1alpha1.Decision) {
+	if !e.restsOnSource(node) || e.source.run.Status.Progress == nil {
+		return nil, nil
+	}
+	done := decidedFor(e.source.run.Status.Progress.Decided, requestOf(node))
+	if done == nil {
+		return nil, nil
+	}
+	at := slices.IndexFunc(e.decisions, func(d v1alpha1.Decision) bool { return d.Name == done.Name })
+	if at < 0 {
+		return nil, nil
+	}
+	d := &e.decisions[at]
+	if !decisions.CanReuse(e.run, d, *done) || !decisions.IsOwner(e.source.run.UID, d) || len(d.OwnerReferences) >= objectcache.MaxOwners ||
+		!meta.IsStatusConditionTrue(d.Status.Conditions, v1alpha1.ConditionApplied) {
+		return nil, nil
+	}
+	if same, err := e.evaluator.newRequest(node, decisions.OwnerUID(d)); err != nil || same.Digest != done.Digest {
+		return nil, nil
+	}
+	return done, d
 }
 
 // approvalOutput returns the output of a decided approval.

@@ -104,6 +104,9 @@ func (c *cluster) observed() state {
 	s.program, _ = workflow.Compile(c.version)
 	if c.run.Spec.ContinueFrom != nil {
 		s.source = c.before.asSource(c.run)
+		for b := c.before; b != nil; b = b.before {
+			s.decisions = slices.Concat(s.decisions, b.decided)
+		}
 	}
 	shown := 0
 	for _, child := range c.children {
@@ -116,7 +119,7 @@ func (c *cluster) observed() state {
 	slices.SortFunc(s.children, func(a, b *v1alpha1.Run) int { return cmp.Compare(a.Name, b.Name) })
 	missing, late := missingChildren(s)
 	s.cacheBehind = late || len(missing) > 0 && len(c.hidden) > 0
-	s.missingDecision = decisions.FirstMissing(c.run, c.decided)
+	s.missingDecision = decisions.FirstMissing(c.run, s.decisions)
 	return s
 }
 
@@ -143,6 +146,11 @@ func (c *cluster) acted() (state, plan) {
 			told.Annotations[v1alpha1.AnnotationPaused] = "true"
 		}
 		c.children[o.Child.Name] = told
+	}
+	for _, d := range p.own {
+		for b := c.before; b != nil; b = b.before {
+			b.own(d.Name, c.run)
+		}
 	}
 	if len(p.create) == 0 {
 		return s, p
@@ -174,9 +182,19 @@ func (c *cluster) report(s state, p plan) {
 		c.writes++
 	}
 	c.run.Status = want
+	c.markApplied()
 	for _, n := range want.Nodes {
 		if n.Reason != "" && !slices.Contains(v1alpha1.NodeReasons, n.Reason) {
 			panic(fmt.Sprintf("the schema refuses the reason %q of node %s", n.Reason, n.Name))
+		}
+	}
+}
+
+// markApplied is what the controller of Decisions does after a Run acted on them.
+func (c *cluster) markApplied() {
+	for i := range c.decided {
+		if d := &c.decided[i]; slices.ContainsFunc(c.observed().decided(), func(done v1alpha1.DecidedRequest) bool { return done.Name == d.Name }) {
+			d.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionApplied, Status: metav1.ConditionTrue}}
 		}
 	}
 }
@@ -293,6 +311,15 @@ func spends(tokens int64) func(*v1alpha1.RunProgress) {
 
 func wants(state v1alpha1.DesiredState) func(*cluster) {
 	return func(c *cluster) { c.run.Spec.DesiredState, c.run.Generation = state, c.run.Generation+1 }
+}
+
+// own makes a Run an owner of a Decision, as the operator does.
+func (c *cluster) own(name string, run *v1alpha1.Run) {
+	for i := range c.decided {
+		if d := &c.decided[i]; d.Name == name {
+			d.OwnerReferences = append(slices.Clip(d.OwnerReferences), metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Run", Name: run.Name, UID: run.UID})
+		}
+	}
 }
 
 // decides is a person's Decision on what a node asks.

@@ -90,7 +90,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Owns(&v1alpha1.Run{}, builder.WithPredicates(childChanged)).
 		Watches(&v1alpha1.Run{}, handler.EnqueueRequestsFromMapFunc(r.retrying), builder.WithPredicates(sourceChanged)).
 		Watches(&v1alpha1.Workflow{}, handler.EnqueueRequestsFromMapFunc(r.waitingFor)).
-		Watches(&v1alpha1.Decision{}, handler.EnqueueRequestsFromMapFunc(runOfDecision), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, decisions.BecameFinal, decisions.BecameProtected))).
+		Watches(&v1alpha1.Decision{}, handler.EnqueueRequestsFromMapFunc(runsOfDecision), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, decisions.BecameFinal, decisions.BecameProtected))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(o.Concurrency, defaultConcurrency)}).
 		Complete(apierr.RequeueConflicts(reconcile.AsReconciler(mgr.GetClient(), r)))
 }
@@ -152,10 +152,17 @@ func (r *Reconciler) waitingFor(ctx context.Context, w client.Object) []reconcil
 	return out
 }
 
-func runOfDecision(_ context.Context, o client.Object) []reconcile.Request {
+// runsOfDecision returns the Run that a Decision is for, and the Runs that reuse it.
+func runsOfDecision(_ context.Context, o client.Object) []reconcile.Request {
 	d, is := o.(*v1alpha1.Decision)
 	if !is {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: d.Namespace, Name: d.Spec.Run}}}
+	out := []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: d.Namespace, Name: d.Spec.Run}}}
+	for _, o := range decisions.Owners(d) {
+		if o.Name != d.Spec.Run {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: d.Namespace, Name: o.Name}})
+		}
+	}
+	return out
 }

@@ -62,11 +62,37 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.Run) (state, 
 	if s.cacheBehind, err = r.isCacheBehind(ctx, s); err != nil {
 		return s, err
 	}
-	if s.decisions, err = decisions.List(ctx, r.client, parent); err != nil {
+	if s.decisions, err = r.observeDecisions(ctx, s); err != nil {
 		return s, err
 	}
 	s.missingDecision, err = decisions.FindMissing(ctx, r.live, s.run, s.decisions)
 	return s, err
+}
+
+// observeDecisions returns the Decisions on a Run, oldest first, and then those of other Runs that it reuses or may reuse.
+func (r *Reconciler) observeDecisions(ctx context.Context, s state) ([]v1alpha1.Decision, error) {
+	all, err := decisions.List(ctx, r.client, s.run)
+	if err != nil {
+		return nil, err
+	}
+	other := s.decided()
+	if s.source != nil && s.source.run != nil && s.source.run.Status.Progress != nil {
+		other = slices.Concat(other, s.source.run.Status.Progress.Decided)
+	}
+	for _, done := range other {
+		if slices.ContainsFunc(all, func(d v1alpha1.Decision) bool { return d.Name == done.Name }) {
+			continue
+		}
+		var d v1alpha1.Decision
+		found, err := apierr.Found(r.client.Get(ctx, client.ObjectKey{Namespace: s.run.Namespace, Name: done.Name}, &d))
+		if err != nil {
+			return nil, fmt.Errorf("getting Decision %s: %w", done.Name, err)
+		}
+		if found {
+			all = append(all, d)
+		}
+	}
+	return all, nil
 }
 
 // observeFinished reads what keeps a finished Run and its volumes.

@@ -238,10 +238,10 @@ func TestWhoIsWaitingForAWorkflow(t *testing.T) {
 		t.Errorf("these Runs are woken: %v", got)
 	}
 	d := &v1alpha1.Decision{ObjectMeta: metav1.ObjectMeta{Namespace: "team-c", Name: "d"}, Spec: v1alpha1.DecisionSpec{Run: "y"}}
-	if got := runOfDecision(t.Context(), d); len(got) != 1 || got[0].Namespace != "team-c" || got[0].Name != "y" {
+	if got := runsOfDecision(t.Context(), d); len(got) != 1 || got[0].Namespace != "team-c" || got[0].Name != "y" {
 		t.Errorf("a Decision wakes %v", got)
 	}
-	if got := runOfDecision(t.Context(), gen.Run()); got != nil {
+	if got := runsOfDecision(t.Context(), gen.Run()); got != nil {
 		t.Errorf("a Run wakes as a Decision %v", got)
 	}
 }

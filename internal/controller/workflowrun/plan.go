@@ -21,6 +21,7 @@ type plan struct {
 	storeRevision *workflow.Revision            // store this revision, and begin with it
 	setStates     []children.StateChange        // stop, pause or resume these children
 	create        []newChild                    // make these children
+	own           []*v1alpha1.Decision          // make the Run an owner of these Decisions
 	deleteVolume  *corev1.PersistentVolumeClaim // delete this claim
 	deleteRun     bool                          // delete the Run
 

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/run/children"
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
@@ -259,6 +261,10 @@ func live(t *testing.T, v *workflow.Revision, seed uint64, before *cluster, mods
 	t.Helper()
 	c := &trial{cluster: newCluster(v, mods...), t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 2)), excused: map[childKey]int{}, unseen: map[string]bool{}}
 	c.old, c.before = c.run.DeepCopy(), before
+	if before != nil {
+		c.now = before.now
+		c.run.CreationTimestamp = metav1.NewTime(c.now)
+	}
 	for i := 0; c.run.Status.CompletionTime == nil; i++ {
 		if i == 5000 {
 			t.Fatalf("seed %d: the Run does not end: %+v\n%+v", seed, runstatus.OutcomeOf(c.run.Status), c.run.Status.Nodes)

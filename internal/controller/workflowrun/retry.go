@@ -12,6 +12,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/run/children"
 	"github.com/deckhand-dev/deckhand/internal/run/continuing"
+	"github.com/deckhand-dev/deckhand/internal/run/decisions"
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/workflow/graph"
 )
@@ -125,16 +126,10 @@ func nothingToRetry(s state) string {
 // earlierChild returns the child of the source with a key whose work may be taken over, or nil. It is nil if the node
 // was named to run again, waits for a node that runs again, or has files that its source keeps.
 func (e *evaluation) earlierChild(at childKey) *v1alpha1.Run {
-	if e.source == nil || e.source.run == nil || e.isFinally(at.node) || volumeRoot(e.state, at.node) != "" {
-		return nil
-	}
-	if again := e.run.Spec.ContinueFrom.Node; again != "" && (again == at.node || slices.Contains(e.program.Graph.Before(at.node), again)) {
+	if !e.restsOnSource(at.node) || volumeRoot(e.state, at.node) != "" {
 		return nil
 	}
 	if e.program.Node(at.node).Loop != nil && at.index > 1 && !isReused(e.evaluator.child(childKey{at.node, at.index - 1})) {
-		return nil
-	}
-	if !e.followsUnchanged(at.node) {
 		return nil
 	}
 	earlier := e.source.children[at]
@@ -142,6 +137,16 @@ func (e *evaluation) earlierChild(at childKey) *v1alpha1.Run {
 		return nil
 	}
 	return earlier
+}
+
+// restsOnSource reports whether a node may take over what it did in the source: it was not named to run again, and all
+// that it waits for did nothing in this Run.
+func (e *evaluation) restsOnSource(node string) bool {
+	if e.source == nil || e.source.run == nil || e.isFinally(node) {
+		return false
+	}
+	again := e.run.Spec.ContinueFrom.Node
+	return again != node && (again == "" || !slices.Contains(e.program.Graph.Before(node), again)) && e.followsUnchanged(node)
 }
 
 // followsUnchanged reports whether all nodes that a node waits for did nothing in this Run. They have ended, so that it
@@ -154,11 +159,16 @@ func (e *evaluation) followsUnchanged(node string) bool {
 	return e.unchanged[node]
 }
 
-// isUnchanged reports whether a node did nothing in this Run: it was skipped, or has only results of the source.
+// isUnchanged reports whether a node did nothing in this Run: it was skipped, or has only results, or the approval, of
+// the source.
 func (e *evaluation) isUnchanged(node string) bool {
 	status := e.evaluator.nodeState(node)
 	if status.State != graph.Succeeded {
 		return status.State == graph.Skipped
+	}
+	if e.program.Node(node).Approval != nil {
+		done := decidedFor(e.decided(), requestOf(node))
+		return done != nil && decisions.IsReused(e.run, *done)
 	}
 	reused := 0
 	for _, c := range e.children {
@@ -170,7 +180,7 @@ func (e *evaluation) isUnchanged(node string) bool {
 		}
 		reused++
 	}
-	return e.program.Node(node).Approval == nil && reused == status.Started
+	return reused == status.Started
 }
 
 func isReused(c *v1alpha1.Run) bool { return c != nil && children.ReuseOf(c) != "" }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/run/decisions"
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 	"github.com/deckhand-dev/deckhand/internal/workflow/graph"
@@ -25,7 +26,7 @@ func (c *trial) settleReused() {
 
 // Whatever happened to a Run, its retry ends, and does again what it must and no more.
 func TestARetryDoesAgainWhatItMustAndNoMore(t *testing.T) {
-	reused, all := 0, 0
+	reused, all, approvals := 0, 0, 0
 	for seed := range gen.Seeds(24) {
 		v := invented(t, rand.New(rand.NewPCG(seed, 5)))
 		for life := range uint64(12) {
@@ -36,6 +37,7 @@ func TestARetryDoesAgainWhatItMustAndNoMore(t *testing.T) {
 			first.endAll()
 			second := live(t, v, seed*1000+life+500, first.cluster, retries(""))
 			second.isRetry()
+			approvals += second.isApprovedAgain()
 			for _, child := range second.children {
 				if all++; isReused(child) {
 					reused++
@@ -43,8 +45,8 @@ func TestARetryDoesAgainWhatItMustAndNoMore(t *testing.T) {
 			}
 		}
 	}
-	if reused == 0 || reused == all {
-		t.Errorf("%d of %d Runs were reused", reused, all)
+	if reused == 0 || reused == all || approvals == 0 {
+		t.Errorf("%d of %d Runs and %d approvals were reused", reused, all, approvals)
 	}
 }
 
@@ -73,6 +75,30 @@ func (c *trial) isRetry() {
 	}
 }
 
+// isApprovedAgain checks whose approvals the Run went by.
+func (c *trial) isApprovedAgain() (reused int) {
+	c.t.Helper()
+	for _, n := range c.observed().nodes() {
+		status := recordedState(c.observed(), n.Name)
+		if n.Approval == nil || status.State == graph.Waiting || status.State == graph.NotReached || status.State == graph.Skipped || c.removed {
+			continue
+		}
+		had := decidedFor(c.before.run.Status.Progress.Decided, requestOf(n.Name))
+		want := had != nil && had.Type == v1alpha1.DecisionApprove && c.mayReuse(childKey{node: n.Name})
+		if got := c.reusesApproval(n.Name); got != want {
+			c.t.Errorf("seed %d: the approval of %s is reused: %t, want %t", c.seed, n.Name, got, want)
+		} else if got {
+			reused++
+		}
+	}
+	return reused
+}
+
+func (c *trial) reusesApproval(node string) bool {
+	done := decidedFor(c.run.Status.Progress.Decided, requestOf(node))
+	return done != nil && decisions.IsReused(c.run, *done)
+}
+
 // mayReuse reports whether nothing ran again on which a child rests.
 func (c *trial) mayReuse(at childKey) bool {
 	if c.observed().isFinally(at.node) || volumeRoot(c.observed(), at.node) != "" {
@@ -80,7 +106,7 @@ func (c *trial) mayReuse(at childKey) bool {
 	}
 	for _, before := range c.program().Graph.Before(at.node) {
 		status := recordedState(c.observed(), before)
-		if c.program().Node(before).Approval != nil && status.State != graph.Skipped || status.State == graph.Failed {
+		if c.program().Node(before).Approval != nil && status.State != graph.Skipped && !c.reusesApproval(before) || status.State == graph.Failed {
 			return false
 		}
 	}

@@ -1,8 +1,11 @@
 package workflowrun
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
@@ -18,12 +21,23 @@ func (c *cluster) asSource(of *v1alpha1.Run) *source {
 	if from := of.Status.ContinuedFrom; c == nil || c.gone || from != nil && from.UID != string(c.run.UID) {
 		return out
 	}
-	out.run = c.run.DeepCopy()
+	own, _ := objectcache.Run(c.run.DeepCopy())
+	out.run = own.(*v1alpha1.Run)
 	for _, child := range c.children {
 		kept, _ := objectcache.Run(child)
 		out.children[keyOf(child)] = kept.(*v1alpha1.Run)
 	}
 	return out
+}
+
+// delete is the deletion of the cluster's Run: the garbage collector deletes its children, and its Decisions unless
+// another Run owns them.
+func (c *cluster) delete() {
+	c.gone, c.children = true, nil
+	for i := range c.decided {
+		c.decided[i].OwnerReferences = slices.DeleteFunc(slices.Clone(c.decided[i].OwnerReferences), func(o metav1.OwnerReference) bool { return o.UID == c.run.UID })
+	}
+	c.decided = slices.DeleteFunc(c.decided, func(d v1alpha1.Decision) bool { return len(d.OwnerReferences) == 0 })
 }
 
 // ended is how many Runs of the cluster have ended; -1: its Run does not exist.
@@ -108,6 +122,16 @@ var failedDiamond = &story{spec: diamond, beats: []beat{
 	at(0, "", fails("w-right", v1alpha1.ReasonStuck, "it goes in circles")),
 	at(0, "", ends("w-clean", 0)),
 }}
+
+// approvedThenFailed is a Run that failed after ann had approved.
+var approvedThenFailed = &story{spec: asks, beats: []beat{
+	at(0, "", ends("w-a", 1)),
+	at(0, "", decides("gate", v1alpha1.DecisionApprove)),
+	at(0, "", fails("w-ship", v1alpha1.ReasonStuck, "it goes in circles")),
+}}
+
+const shipAndTell = asks + `- {name: tell, agent: writer, prompt: "tell", dependsOn: [ship]}
+`
 
 const reviewEach = `
 input: {fields: [{name: files, type: List}]}
@@ -250,18 +274,62 @@ var retryStories = map[string]story{
 		},
 	},
 	"retry-approval": {
-		title: "an approval is asked again, and what waits for it runs again",
-		spec:  asks,
-		run:   retries(""),
-		before: &story{spec: asks, beats: []beat{
-			at(0, "", ends("w-a", 1)),
-			at(0, "", decides("gate", v1alpha1.DecisionApprove)),
-			at(0, "", fails("w-ship", v1alpha1.ReasonStuck, "it goes in circles")),
-		}},
+		title:  "what a user approved is not asked again",
+		spec:   asks,
+		run:    retries(""),
+		before: approvedThenFailed,
+		beats: []beat{
+			at(1*second, "x-a has its result", reuses("x-a")),
+			at(2*minute, "x-ship ends", ends("x-ship", 0)),
+		},
+	},
+	"retry-approval-other": {
+		title:  "the message has changed: it is asked again, and what waits for it runs again",
+		spec:   strings.Replace(asks, "Ship", "Release", 1),
+		run:    retries(""),
+		before: approvedThenFailed,
 		beats: []beat{
 			at(1*second, "x-a has its result", reuses("x-a")),
 			at(1*minute, "ann approves", decides("gate", v1alpha1.DecisionApprove)),
 			at(2*minute, "x-ship ends", ends("x-ship", 0)),
+		},
+	},
+	"retry-approval-deleted-run": {
+		title:  "the Run that asked is deleted meanwhile: the proof of who approved stays",
+		spec:   asks,
+		run:    retries(""),
+		before: approvedThenFailed,
+		beats: []beat{
+			at(1*second, "x-a has its result", reuses("x-a")),
+			at(1*minute, "w is deleted", func(c *cluster) { c.before.delete() }),
+			at(2*minute, "x-ship ends", ends("x-ship", 0)),
+		},
+	},
+	"retry-approval-forged": {
+		title:  "an administrator deletes the Decision, and another takes its name",
+		spec:   asks,
+		run:    retries(""),
+		before: approvedThenFailed,
+		beats: []beat{
+			at(1*second, "x-a has its result", reuses("x-a")),
+			at(1*minute, "the Decision is made again", func(c *cluster) { c.before.decided[0].CreationTimestamp = metav1.NewTime(c.now) }),
+			at(2*minute, "x-ship ends", ends("x-ship", 0)),
+		},
+	},
+	"retry-approval-both": {
+		title: "what waits for the approval succeeded: it is reused too, with what ann said",
+		spec:  shipAndTell,
+		run:   retries(""),
+		before: &story{spec: shipAndTell, beats: []beat{
+			at(0, "", ends("w-a", 1)),
+			at(0, "", decides("gate", v1alpha1.DecisionApprove)),
+			at(0, "", ends("w-ship", 0)),
+			at(0, "", fails("w-tell", v1alpha1.ReasonStuck, "it goes in circles")),
+		}},
+		beats: []beat{
+			at(1*second, "x-a has its result", reuses("x-a")),
+			at(2*second, "x-ship has its result", reuses("x-ship")),
+			at(2*minute, "x-tell ends", ends("x-tell", 0)),
 		},
 	},
 	"retry-shared-files": {

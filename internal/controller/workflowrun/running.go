@@ -36,12 +36,16 @@ func running(s state) (plan, bool) {
 	t := &evaluation{state: s}
 	approvals, decided := approvalStates(s)
 	next := t.evaluate(approvals)
-	p := plan{progress: &progress{decided: decided, nodes: t.nodeStatuses(next)}}
+	reused, own := t.reusedApprovals(next.Ask)
+	if len(own) > 0 {
+		return plan{own: own, wake: nextBatchDelay}, true // when the cache shows it, the approvals are reused
+	}
+	p := plan{progress: &progress{decided: slices.Concat(decided, reused), nodes: t.nodeStatuses(next)}}
 	if next.Ended {
 		p.Outcome, p.progress.result = t.result(next)
 		return p, true
 	}
-	p.progress.pending = t.evaluator.pendingRequests(next.Ask)
+	p.progress.pending = t.evaluator.pendingRequests(slices.DeleteFunc(next.Ask, func(node string) bool { return decidedFor(reused, requestOf(node)) != nil }))
 	p.progress.result = t.plannedEnd()
 	p.setStates = t.stateChanges(next)
 	for _, start := range next.Start {
@@ -50,7 +54,7 @@ func running(s state) (plan, bool) {
 	}
 	p.Outcome = t.describe(next, p.progress)
 	p.wake = expiresIn(s, p.progress.pending)
-	if t.more {
+	if t.more || len(reused) > 0 {
 		p.wake = earlier(p.wake, nextBatchDelay)
 	}
 	p.wake = earlier(p.wake, t.retryIn())

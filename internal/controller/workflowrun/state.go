@@ -29,7 +29,7 @@ type state struct {
 	children []*v1alpha1.Run
 	// cacheBehind: the cache does not show all children yet.
 	cacheBehind bool
-	// decisions are the Decisions on this Run, oldest first. missingDecision is a Decision that the Run acted on, and
+	// decisions are the Decisions on this Run, oldest first, and those of other Runs that it reuses. missingDecision is a Decision that the Run acted on, and
 	// that does not exist or has other content.
 	decisions       []v1alpha1.Decision
 	missingDecision string

@@ -160,6 +160,9 @@ func deed(p plan) string {
 	for _, c := range p.create {
 		out = append(out, fmt.Sprintf("makes %s %s;", c.Run.Name, handed(c.Run)))
 	}
+	for _, d := range p.own {
+		out = append(out, "owns "+d.Name+";")
+	}
 	switch {
 	case p.storeRevision != nil:
 		out = append(out, "keeps the version;")

@@ -1,6 +1,7 @@
 package decisions
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -9,8 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cluster/statuspatch"
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
 	"github.com/deckhand-dev/deckhand/internal/shared/digest"
 	"github.com/deckhand-dev/deckhand/internal/shared/schema"
@@ -41,14 +44,36 @@ func IsFinal(d *v1alpha1.Decision) bool {
 	return c != nil && c.Status != metav1.ConditionUnknown
 }
 
-// OwnerUID returns the UID of the Run that owns a Decision, or an empty one. Another Run may have its name now.
-func OwnerUID(d *v1alpha1.Decision) types.UID {
+// Owners returns the Runs that own a Decision: the Run that it is for, and Runs that retry that Run and reuse it. Each
+// may have been deleted, and another Run may have its name now.
+func Owners(d *v1alpha1.Decision) []metav1.OwnerReference {
+	var out []metav1.OwnerReference
 	for _, o := range d.OwnerReferences {
-		if strings.HasPrefix(o.APIVersion, v1alpha1.GroupVersion.Group+"/") && o.Kind == "Run" && o.Name == d.Spec.Run {
+		if strings.HasPrefix(o.APIVersion, v1alpha1.GroupVersion.Group+"/") && o.Kind == "Run" {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// OwnerUID returns the UID of the Run that a Decision is for, or an empty one if that Run does not own it.
+func OwnerUID(d *v1alpha1.Decision) types.UID {
+	for _, o := range Owners(d) {
+		if o.Name == d.Spec.Run {
 			return o.UID
 		}
 	}
 	return ""
+}
+
+// IsOwner reports whether the Run with a UID owns a Decision.
+func IsOwner(uid types.UID, d *v1alpha1.Decision) bool {
+	return slices.ContainsFunc(Owners(d), func(o metav1.OwnerReference) bool { return o.UID == uid })
+}
+
+// isForEarlier reports whether a Decision is for an earlier Run of the same name: Runs own it, but this Run does not.
+func isForEarlier(run *v1alpha1.Run, d *v1alpha1.Decision) bool {
+	return len(Owners(d)) > 0 && !IsOwner(run.UID, d)
 }
 
 // IsProtected reports whether a Decision is for a Run and owned by it. An admission policy keeps such a Decision from
@@ -57,12 +82,38 @@ func IsProtected(run *v1alpha1.Run, d *v1alpha1.Decision) bool {
 	return d.Spec.Run == run.Name && OwnerUID(d) == run.UID
 }
 
+// AddOwner makes a Run an owner of a Decision, so that it is not deleted before the Run. If the Decision was deleted, it
+// does nothing.
+func AddOwner(ctx context.Context, c client.Client, d *v1alpha1.Decision, run *v1alpha1.Run) error {
+	patch, err := json.Marshal(addOwner(d, metav1.OwnerReference{
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: "Run", Name: run.Name, UID: run.UID,
+	}))
+	if err != nil {
+		return fmt.Errorf("encoding a patch: %w", err)
+	}
+	if err := c.Patch(ctx, d.DeepCopy(), client.RawPatch(types.JSONPatchType, patch)); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("making Run %s the owner of Decision %s: %w", run.Name, d.Name, err))
+	}
+	return nil
+}
+
+// addOwner returns a JSON patch that adds an owner to an object. It does not repeat existing owners, because the cache
+// may have only some of them; but if an object has any, the cache has at least one.
+func addOwner(s metav1.Object, owner metav1.OwnerReference) []statuspatch.Op {
+	const path = "/metadata/ownerReferences"
+	locked := statuspatch.Op{Op: "add", Path: "/metadata/resourceVersion", Value: s.GetResourceVersion()}
+	if len(s.GetOwnerReferences()) == 0 {
+		return []statuspatch.Op{locked, {Op: "add", Path: path, Value: []metav1.OwnerReference{owner}}}
+	}
+	return []statuspatch.Op{locked, {Op: "add", Path: path + "/-", Value: owner}}
+}
+
 // Evaluate returns the outcome of a Decision on a Run; run is nil if the Run does not exist.
 func Evaluate(run *v1alpha1.Run, d *v1alpha1.Decision) Outcome {
 	if run == nil || !run.DeletionTimestamp.IsZero() {
 		return refused("Run %q not found in namespace %s. Delete the Decision, and create one with the name of a Run in spec.run", d.Spec.Run, d.Namespace)
 	}
-	if uid := OwnerUID(d); uid != "" && uid != run.UID {
+	if isForEarlier(run, d) {
 		return refused("The Decision is for an earlier Run %s, which was deleted", run.Name)
 	}
 	if v, acted := actedOn(run, d); acted {

@@ -187,19 +187,22 @@ func List(ctx context.Context, c client.Reader, run *v1alpha1.Run) ([]v1alpha1.D
 // FindMissing returns the result of FirstMissing, if the API server itself does not have the Decision either, because
 // the cache can be late.
 func FindMissing(ctx context.Context, live client.Reader, run *v1alpha1.Run, decisions []v1alpha1.Decision) (string, error) {
-	name := FirstMissing(run, decisions)
-	if name == "" {
-		return "", nil
+	known := slices.Clone(decisions)
+	for last := ""; ; {
+		name := FirstMissing(run, known)
+		if name == "" || name == last {
+			return name, nil
+		}
+		var d v1alpha1.Decision
+		err := live.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: name}, &d)
+		switch {
+		case apierrors.IsNotFound(err):
+			return name, nil
+		case err != nil:
+			return "", fmt.Errorf("getting Decision %s: %w", name, err)
+		}
+		known, last = append(known, d), name
 	}
-	var d v1alpha1.Decision
-	err := live.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: name}, &d)
-	switch {
-	case apierrors.IsNotFound(err):
-		return name, nil
-	case err != nil:
-		return "", fmt.Errorf("getting Decision %s: %w", name, err)
-	}
-	return FirstMissing(run, append(slices.Clone(decisions), d)), nil
 }
 
 // FirstMissing returns the name of the first Decision that a Run reports to have applied and that does not exist in
@@ -210,7 +213,7 @@ func FirstMissing(run *v1alpha1.Run, decisions []v1alpha1.Decision) string {
 	}
 	for _, done := range run.Status.Progress.Decided {
 		made := func(d v1alpha1.Decision) bool {
-			return d.Name == done.Name && d.Spec.Run == run.Name && proves(run, &d, done)
+			return d.Name == done.Name && (d.Spec.Run == run.Name && proves(run, &d, done) || ProvesReuse(run, &d, done))
 		}
 		if done.Refused == "" && !slices.ContainsFunc(decisions, made) {
 			return done.Name
@@ -233,6 +236,27 @@ func proves(run *v1alpha1.Run, d *v1alpha1.Decision, done v1alpha1.DecidedReques
 	default:
 		return done.Digest == ""
 	}
+}
+
+// IsReused reports whether a Run reports the Decision of another Run, which it retries: <run>.<request> is the name of
+// every Decision on a request.
+func IsReused(run *v1alpha1.Run, done v1alpha1.DecidedRequest) bool {
+	return !strings.HasPrefix(done.Name, run.Name+".")
+}
+
+// ProvesReuse reports whether a Decision proves an approval that a Run reports and that was given to a Run which it
+// retries. Only the operator makes a Run an owner of it.
+func ProvesReuse(run *v1alpha1.Run, d *v1alpha1.Decision, done v1alpha1.DecidedRequest) bool {
+	return IsOwner(run.UID, d) && CanReuse(run, d, done)
+}
+
+// CanReuse reports whether a Decision can prove such an approval as soon as the Run is an owner of it. A Decision that
+// is younger than the Run may have taken the name of a deleted one.
+func CanReuse(run *v1alpha1.Run, d *v1alpha1.Decision, done v1alpha1.DecidedRequest) bool {
+	s := run.Status
+	return run.Spec.Workflow != "" && s.ContinuedFrom != nil && slices.Contains(s.ContinuedFrom.Runs, d.Spec.Run) && d.Spec.Run != run.Name &&
+		s.StartTime != nil && !d.CreationTimestamp.After(s.StartTime.Time) &&
+		d.Name == done.Name && done.Type == v1alpha1.DecisionApprove && d.Spec.Type == done.Type && done.Digest != "" && proves(run, d, done)
 }
 
 // isRefused reports whether the condition Applied of a Decision is False.
@@ -293,7 +317,7 @@ func NextStep(run *v1alpha1.Run, d *v1alpha1.Decision, taken []string) string {
 	if run == nil || !run.DeletionTimestamp.IsZero() || run.Status.CompletionTime != nil || d.Spec.Type == v1alpha1.DecisionMessage {
 		return ""
 	}
-	if uid := OwnerUID(d); uid != "" && uid != run.UID {
+	if isForEarlier(run, d) {
 		return ""
 	}
 	request := intendedRequest(run, d)

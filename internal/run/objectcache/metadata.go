@@ -22,7 +22,7 @@ import (
 const (
 	maxLabels     = 80
 	maxValue      = 1 << 10
-	maxOwners     = 16
+	MaxOwners     = 16
 	maxAPIVersion = 253 + 1 + 63
 	maxKind       = 63
 	maxName       = 253
@@ -118,7 +118,7 @@ func reducedOwners(all []metav1.OwnerReference) []metav1.OwnerReference {
 	}
 	kept := slices.Clone(all)
 	slices.SortStableFunc(kept, func(a, b metav1.OwnerReference) int { return cmp.Compare(rank(a), rank(b)) })
-	kept = slices.Clone(kept[:min(len(kept), maxOwners)])
+	kept = slices.Clone(kept[:min(len(kept), MaxOwners)])
 	for i, o := range kept {
 		kept[i].APIVersion, kept[i].Kind = cut(o.APIVersion, maxAPIVersion), cut(o.Kind, maxKind)
 		kept[i].Name, kept[i].UID = cut(o.Name, maxName), types.UID(cut(string(o.UID), maxUID))
@@ -127,7 +127,7 @@ func reducedOwners(all []metav1.OwnerReference) []metav1.OwnerReference {
 }
 
 func hasReducedOwners(all []metav1.OwnerReference) bool {
-	return len(all) <= maxOwners && !slices.ContainsFunc(all, func(o metav1.OwnerReference) bool {
+	return len(all) <= MaxOwners && !slices.ContainsFunc(all, func(o metav1.OwnerReference) bool {
 		return len(o.APIVersion) > maxAPIVersion || len(o.Kind) > maxKind || len(o.Name) > maxName || len(o.UID) > maxUID
 	})
 }
