@@ -73,7 +73,7 @@ func (f *follower) decidedBy(ctx context.Context, of followed) string {
 		if err != nil { // the user may not read it, or it was deleted
 			return ", Decision " + untrusted.Line(done.Name, 200)
 		}
-		return fmt.Sprintf(", %s by %s", d.Spec.Type, untrusted.Line(d.Spec.By, 200))
+		return fmt.Sprintf(", %s by %s", d.Spec.Type, untrusted.Line(author(of.Run, d), 270))
 	}
 	return ""
 }

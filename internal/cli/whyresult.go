@@ -11,6 +11,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
+	"github.com/deckhand-dev/deckhand/internal/run/decisions"
 )
 
 // printResult prints the output of a Run and its changes.
@@ -54,7 +55,7 @@ func (e explainer) printDecisions(ctx context.Context, c client.Client, run *v1a
 			fmt.Fprintln(e.Err, "Decisions are not shown: "+explain(err))
 			return
 		default:
-			t.row(string(d.Spec.Type), done.Request, d.Spec.By, d.Spec.Reason)
+			t.row(string(d.Spec.Type), done.Request, author(run, d), d.Spec.Reason)
 		}
 		found = true
 	}
@@ -64,15 +65,24 @@ func (e explainer) printDecisions(ctx context.Context, c client.Client, run *v1a
 	}
 }
 
+// author names the author of a Decision, and the Run that it was for if a retry of that Run reuses it.
+func author(run *v1alpha1.Run, d *v1alpha1.Decision) string {
+	if d.Spec.Run != run.Name {
+		return d.Spec.By + ", for Run " + d.Spec.Run
+	}
+	return d.Spec.By
+}
+
 // decisionOn returns a Decision that a Run reports. A Decision that is younger than the end of the Run, or about
-// another Run, has taken the name of a deleted one and does not count.
+// another Run whose approval this one does not reuse, has taken the name of a deleted one and does not count.
 func decisionOn(ctx context.Context, c client.Client, run *v1alpha1.Run, done v1alpha1.DecidedRequest) (*v1alpha1.Decision, error) {
 	d := &v1alpha1.Decision{}
 	if err := c.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: done.Name}, d); err != nil {
 		return nil, err
 	}
 	late := run.Status.CompletionTime != nil && run.Status.CompletionTime.Before(&d.CreationTimestamp)
-	if late || d.Spec.Run != run.Name || d.CreationTimestamp.Before(&run.CreationTimestamp) || done.Type != "" && done.Type != d.Spec.Type {
+	isOwn := d.Spec.Run == run.Name && !d.CreationTimestamp.Before(&run.CreationTimestamp)
+	if late || !isOwn && !decisions.ProvesReuse(run, d, done) || done.Type != "" && done.Type != d.Spec.Type {
 		return nil, apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("decisions").GroupResource(), done.Name)
 	}
 	return d, nil

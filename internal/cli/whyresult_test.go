@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -56,4 +57,30 @@ func TestWhyShowsWhatARunReturnedAndWhoDecided(t *testing.T) {
 		t.Fatal(s.text())
 	}
 	golden(t, "why-result.txt", s.text())
+}
+
+// A retry shows who approved in the Run that it retries, if the Decision proves it.
+func TestWhyShowsWhoApprovedInTheRunBefore(t *testing.T) {
+	run := namedRun("again", v1alpha1.ReasonFinished, endedWith(v1alpha1.ReasonFinished), returned(v1alpha1.Result{}))
+	run.Spec.Agent, run.Spec.Prompt, run.Spec.Workflow = "", "", "release"
+	run.CreationTimestamp = metav1.NewTime(gen.Noon)
+	run.Status.StartTime, run.Status.CompletionTime = &metav1.Time{Time: gen.Noon}, &metav1.Time{Time: gen.Noon.Add(time.Minute)}
+	run.Status.ContinuedFrom = &v1alpha1.ContinuedFrom{Runs: []string{"first"}, UID: "uid-first"}
+	objects := []client.Object{run}
+	for _, node := range []string{"gate", "forged"} {
+		d := &v1alpha1.Decision{
+			ObjectMeta: metav1.ObjectMeta{Namespace: gen.Namespace, Name: "first.approval-" + node, CreationTimestamp: metav1.NewTime(gen.Noon.Add(-time.Hour))},
+			Spec:       v1alpha1.DecisionSpec{Run: "first", Request: "approval-" + node, Type: v1alpha1.DecisionApprove, By: "ann"},
+		}
+		if node == "gate" {
+			d.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Run", Name: run.Name, UID: run.UID}}
+		}
+		run.Status.Progress.Decided = append(run.Status.Progress.Decided, v1alpha1.DecidedRequest{Name: d.Name, Request: d.Spec.Request, Type: d.Spec.Type, Digest: strings.Repeat("d", 64)})
+		objects = append(objects, d)
+	}
+	s := newSession(t, objects...)
+	if code := s.run(t, "why", "again"); code != exit.OK {
+		t.Fatal(s.text())
+	}
+	golden(t, "why-reused.txt", s.text())
 }

@@ -212,6 +212,28 @@ func TestTheGarbageCollectorHasItsWayWithDecisions(t *testing.T) {
 	}
 }
 
+// A Decision that a retry reuses has two owners. It stays until both are deleted, and no user decides which they are.
+func TestADecisionOfTwoRunsStaysForBoth(t *testing.T) {
+	s := newFixture(t)
+	operator, gc := s.As(t, apitest.Operator, s.namespace, editsDecisions), s.As(t, collector, s.namespace, editsDecisions)
+	ann := s.As(t, "ann", s.namespace, editsDecisions)
+	d := s.record(t, "shared")
+	mine, other := ownerOf(s.run), ownerOf(s.foreign)
+	const refused = recordOfMine + "only the operator and the garbage collector may change its metadata.ownerReferences"
+	patchOwners(t, ann, d, []metav1.OwnerReference{mine, other}, refused)
+	patchOwners(t, operator, d, []metav1.OwnerReference{mine, other}, "")
+	patchOwners(t, ann, d, []metav1.OwnerReference{mine}, refused)
+	patchOwners(t, gc, d, []metav1.OwnerReference{other}, "") // the Run of the Decision was deleted
+	patchOwners(t, ann, d, nil, refused)
+	says(t, ann.Delete(t.Context(), d), recordOfMine)
+	taken := deciding(s.namespace, "shared", "ann")
+	taken.OwnerReferences = []metav1.OwnerReference{mine, other}
+	if err := ann.Create(t.Context(), taken); !apierrors.IsAlreadyExists(err) {
+		t.Errorf("a Decision takes its name: %v", err)
+	}
+	says(t, gc.Delete(t.Context(), d), "")
+}
+
 // While its namespace is deleted, a Decision keeps nothing back, whoever deletes it and
 // whether or not there is an operator.
 func TestADecisionKeepsNoNamespaceBack(t *testing.T) {
