@@ -2,6 +2,7 @@ package controller_test
 
 import (
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -68,6 +69,7 @@ nodes:
 	f.expect("False NodeFailed")
 	f.reconcileDecision("x.approval-gate", nil)
 
+	f.now = f.now.Add(time.Hour) // the API server, which does not have this clock, dated the Decision
 	again := &v1alpha1.Run{
 		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "again"},
 		Spec:       v1alpha1.RunSpec{Workflow: "release", ContinueFrom: &v1alpha1.ContinueFrom{Run: "x"}},
