@@ -131,8 +131,9 @@ type RunSpec struct {
 	// succeeded with the same prompt, input and Agent are not done again. While that Run is active, this Run
 	// waits with Succeeded=Unknown, reason Queued. If its conversation or its files cannot be read,
 	// this Run ends with reason NothingToContinue; it never starts from the beginning instead. Usage
-	// and limits start from zero, and approvals are asked again. Only users who may get runs/session
-	// of that Run can create this one. Default: none. Not for Schedules.
+	// and limits start from zero. Approvals are asked again, but for those of nodes of a workflow
+	// that ask the same as before, after nodes that were not done again. Only users who may get
+	// runs/session of that Run can create this one. Default: none. Not for Schedules.
 	// +optional
 	ContinueFrom *ContinueFrom `json:"continueFrom,omitempty"`
 
@@ -196,8 +197,7 @@ type RunSpec struct {
 type ContinueFrom struct {
 	// run is the name of the Run to continue. Agent and Models may be others; if spec.user is not
 	// that of that Run, this Run ends with reason Misconfigured. While that Run does not exist, this
-	// Run waits with Succeeded=Unknown, reason Pending, for at most limits.pending. Until this Run
-	// starts, the name counts: a Run that has it by then is continued. That Run must have
+	// Run waits with Succeeded=Unknown, reason Pending, for at most limits.pending. That Run must have
 	// kept its files: workspace.durability of its Agent is Volume, and its PersistentVolumeClaim
 	// still exists. A Run can continue at most 20 Runs, one after the other.
 	// +kubebuilder:validation:MinLength=1
@@ -205,6 +205,13 @@ type ContinueFrom struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a Run: lower-case letters, digits and -"
 	// +required
 	Run string `json:"run"`
+	// uid is the UID of that Run, from its metadata. If the Run with the name has another UID when
+	// this Run would start, because that Run was deleted and created again, this Run ends with
+	// reason NothingToContinue. Default: the Run that has the name when this Run starts.
+	// +kubebuilder:validation:MaxLength=36
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$')",message="must be the UID of a Run, as kubectl get run NAME -o jsonpath='{.metadata.uid}' prints it"
+	// +optional
+	UID string `json:"uid,omitempty"`
 	// step is the number of the last step to keep, as in ids of calls (s14c1 is a call of step 14),
 	// 1 to 1000000. Steps up to it do not run again. Calls after it, and calls of it whose result is
 	// a later step, are made again, even if they changed something. Files stay as that Run left

@@ -167,7 +167,7 @@ func (o *continueOptions) checkPrompt(source *v1alpha1.Run) error {
 
 // successor returns the Run that continues another one, without the prompt and the flags.
 func (o *continueOptions) successor(source *v1alpha1.Run) (*v1alpha1.Run, error) {
-	from := &v1alpha1.ContinueFrom{Run: source.Name, Workspace: v1alpha1.ContinueWorkspace(o.workspace)}
+	from := &v1alpha1.ContinueFrom{Run: source.Name, UID: string(source.UID), Workspace: v1alpha1.ContinueWorkspace(o.workspace)}
 	if o.step != "" {
 		step, err := strconv.ParseInt(strings.TrimPrefix(o.step, "s"), 10, 64)
 		if err != nil || step < 1 {

@@ -72,7 +72,7 @@ func TestContinueCopiesTheWorkAndNotWhatWasSaid(t *testing.T) {
 	old, _ := source()
 	step := int64(14)
 	from := func(step *int64, workspace v1alpha1.ContinueWorkspace) *v1alpha1.ContinueFrom {
-		return &v1alpha1.ContinueFrom{Run: "fix", Step: step, Workspace: workspace}
+		return &v1alpha1.ContinueFrom{Run: "fix", UID: "uid-of-fix", Step: step, Workspace: workspace}
 	}
 	for line, change := range map[string]func(*v1alpha1.RunSpec){
 		"continue fix -p More.":                    func(r *v1alpha1.RunSpec) { r.Prompt, r.ContinueFrom = "More.", from(nil, v1alpha1.ContinueCopy) },

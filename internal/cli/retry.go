@@ -85,7 +85,7 @@ func (o *retryOptions) create(ctx context.Context, f *Factory, name string) erro
 // successor returns the Run that retries another one, without the flags.
 func (o *retryOptions) successor(source *v1alpha1.Run) *v1alpha1.Run {
 	run := &v1alpha1.Run{Spec: *source.Spec.DeepCopy()}
-	run.Spec.ContinueFrom = &v1alpha1.ContinueFrom{Run: source.Name, Node: o.node}
+	run.Spec.ContinueFrom = &v1alpha1.ContinueFrom{Run: source.Name, UID: string(source.UID), Node: o.node}
 	run.Spec.DesiredState = ""
 	run.GenerateName = runflags.GeneratedName(run)
 	return run

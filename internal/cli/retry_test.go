@@ -41,7 +41,7 @@ func TestRetryCopiesTheWorkOfAWorkflow(t *testing.T) {
 			t.Fatalf("%s: %d Runs", line, len(runs))
 		}
 		want := failedWorkflow().Spec
-		want.ContinueFrom, want.DesiredState = &v1alpha1.ContinueFrom{Run: "release-1", Node: node}, ""
+		want.ContinueFrom, want.DesiredState = &v1alpha1.ContinueFrom{Run: "release-1", UID: "run-uid", Node: node}, ""
 		if diff := cmp.Diff(want, runs[0].Spec); diff != "" || len(runs[0].Labels) > 0 || !strings.HasPrefix(runs[0].Name, "release-") {
 			t.Errorf("%s: %s, labels %v (-want +got):\n%s", line, runs[0].Name, runs[0].Labels, diff)
 		}

@@ -39,7 +39,7 @@ var values = map[string][2]any{
 // keys are two values with as many keys, but other ones, for each field of a Run's spec
 // that is an object.
 var keys = map[string][2]any{
-	"continueFrom": {map[string]any{"run": "a", "step": int64(3)}, map[string]any{"run": "a", "workspace": "Fresh"}},
+	"continueFrom": {map[string]any{"run": "a", "step": int64(3), "uid": "3fa85f64-5717-4562-b3fc-2c963f66afa6"}, map[string]any{"run": "a", "workspace": "Fresh"}},
 	"input":        {map[string]any{"a": int64(1), "b": map[string]any{"x": int64(1)}}, map[string]any{"c": int64(7), "d": map[string]any{"y": int64(2)}}},
 	"limits":       {map[string]any{"steps": int64(3), "tokens": "1k"}, map[string]any{"cost": "1USD", "duration": "1h"}},
 }

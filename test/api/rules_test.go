@@ -133,6 +133,8 @@ var ruleCases = map[string]ruleCase{
 	"a continuation needs no prompt":              {run, `spec: {prompt: null, continueFrom: {run: first}}`, ``},
 	"a continuation names a Run":                  {run, `spec: {continueFrom: {step: 3}}`, "spec.continueFrom.run: Required value"},
 	"it names it as Runs are called":              {run, `spec: {continueFrom: {run: fix.1}}`, "must be the name of a Run: lower-case letters, digits and -"},
+	"it may name its UID":                         {run, `spec: {continueFrom: {run: first, uid: 3fa85f64-5717-4562-b3fc-2c963f66afa6}}`, ``},
+	"a UID is one":                                {run, `spec: {continueFrom: {run: first, uid: first}}`, "must be the UID of a Run, as kubectl get run NAME -o jsonpath='{.metadata.uid}' prints it"},
 	"a Run does not continue itself":              {run, `spec: {continueFrom: {run: r}}`, "spec.continueFrom.run is the Run itself: name the Run to continue"},
 	"steps begin with 1":                          {run, `spec: {continueFrom: {run: first, step: 0}}`, "greater than or equal to 1"},
 	"files are copied or fresh":                   {run, `spec: {continueFrom: {run: first, workspace: Clone}}`, `supported values: "Copy", "Fresh"`},

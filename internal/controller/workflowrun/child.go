@@ -100,7 +100,7 @@ func (w work) mark(c *v1alpha1.Run, n v1alpha1.Node) {
 		c.Spec.ContinueFrom = &v1alpha1.ContinueFrom{Run: w.reused.Name}
 		c.Spec.Limits = n.Limits.DeepCopy() // nothing is reserved
 	case w.retried != nil:
-		c.Spec.ContinueFrom = &v1alpha1.ContinueFrom{Run: w.retried.Name}
+		c.Spec.ContinueFrom = &v1alpha1.ContinueFrom{Run: w.retried.Name, UID: string(w.retried.UID)}
 	}
 }
 

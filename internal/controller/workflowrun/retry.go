@@ -66,6 +66,9 @@ func sourceNotReady(s state) (plan, bool) {
 		}
 		return failure(v1alpha1.ReasonPendingTimeout, fmt.Sprintf("Timed out after %s (limits.pending) waiting for: %s. Create a Run that names another Run", limit, text)), true
 	}
+	if text := continuing.Replaced(s.run, s.source.run); text != "" {
+		return failure(v1alpha1.ReasonNothingToContinue, text), true
+	}
 	if text := sourceMismatch(s); text != "" {
 		return failure(v1alpha1.ReasonMisconfigured, text), true
 	}

@@ -136,6 +136,8 @@ func TestWhichRunsAreNotRetried(t *testing.T) {
 		"another input":         {is(func(r *v1alpha1.Run) { files(r); r.Spec.Input.Raw = []byte(`{"files":["x.go"]}`) }), v1alpha1.ReasonMisconfigured, "spec.input differs from the input of Run w, or is missing. Create a Run with the same input (kubectl get run w -n team-a -o jsonpath='{.spec.input}'), or without continueFrom"},
 		"the input is missing":  {is(func(r *v1alpha1.Run) { r.Spec.Input = nil }), v1alpha1.ReasonMisconfigured, ""},
 		"the input in JSON":     {is(func(r *v1alpha1.Run) { r.Spec.Input.Raw = []byte(`{ "files": ["x.go", "y.go", "z.go"] }`) }), v1alpha1.ReasonRunning, "Beginning"},
+		"the Run of the UID":    {is(func(r *v1alpha1.Run) { r.Spec.ContinueFrom.UID = "uid-w" }), v1alpha1.ReasonRunning, "Beginning"},
+		"another of its name":   {is(func(r *v1alpha1.Run) { r.Spec.ContinueFrom.UID = "deleted" }), v1alpha1.ReasonNothingToContinue, "Run w (spec.continueFrom.run) was deleted, and another Run has its name now: its UID is uid-w, and spec.continueFrom.uid is deleted. Create a Run without continueFrom, or with the uid of the Run to continue"},
 		"a node":                {is(retries("a")), v1alpha1.ReasonRunning, "Beginning"},
 		"a node that is not":    {is(retries("deploy")), v1alpha1.ReasonMisconfigured, "spec.continueFrom.node is deploy, and Workflow release has no such node. Create a Run that names one of: a, look, sum"},
 		"a restored Run":        {was(func(r *v1alpha1.Run) { endsWith(r, v1alpha1.ReasonRestored) }), v1alpha1.ReasonNothingToContinue, "Run w was restored from a backup, without its child Runs. Create a Run without continueFrom"},

@@ -2,6 +2,7 @@ package workflowrun
 
 import (
 	"context"
+	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -9,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/cluster/apierr"
 	"github.com/deckhand-dev/deckhand/internal/run/children"
 	"github.com/deckhand-dev/deckhand/internal/run/continuing"
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
@@ -31,12 +33,29 @@ func (r *Reconciler) observeSource(ctx context.Context, s *state) (err error) {
 	if err != nil || from.Run == nil || s.hasStarted() && (before == nil || before.UID != string(from.Run.UID)) {
 		return err
 	}
+	if isOld, err := r.isOlderSource(ctx, s.run, from.Run); isOld || err != nil {
+		return err // the Run waits for the cache
+	}
 	s.source.run, s.source.circle, s.source.children = from.Run, from.Circle, map[childKey]*v1alpha1.Run{}
 	all, err := r.observeChildren(ctx, from.Run)
 	for _, c := range all {
 		s.source.children[keyOf(c)] = c
 	}
 	return err
+}
+
+// isOlderSource reports whether a source from the cache was deleted, and the API server has the Run that is named by its
+// UID.
+func (r *Reconciler) isOlderSource(ctx context.Context, run, cached *v1alpha1.Run) (bool, error) {
+	if continuing.IsNamed(run, cached) {
+		return false, nil
+	}
+	var live v1alpha1.Run
+	found, err := apierr.Found(r.live.Get(ctx, client.ObjectKeyFromObject(cached), &live))
+	if err != nil {
+		return false, fmt.Errorf("getting Run %s: %w", cached.Name, err)
+	}
+	return found && continuing.IsNamed(run, &live), nil
 }
 
 // retrying returns the Runs that wait for a Run or, if it is a child Run of a workflow, for its parent.

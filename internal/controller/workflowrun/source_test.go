@@ -61,6 +61,33 @@ func TestTheSourceOfARetry(t *testing.T) {
 	}
 }
 
+// A source that the cache shows under the name, but that was deleted, ends no Run: the Run waits for the cache.
+func TestTheSourceOfARetryIsNamedByItsUID(t *testing.T) {
+	named := func(uid string) func(*v1alpha1.Run) { return func(r *v1alpha1.Run) { r.UID = types.UID(uid) } }
+	for name, tc := range map[string]struct {
+		cached, live, uid, want string
+	}{
+		"the same":                              {"old", "old", "old", "old"},
+		"the cache is late":                     {"old", "new", "new", ""},
+		"it was deleted":                        {"new", "new", "old", "new"},
+		"it was deleted, and the cache is late": {"older", "new", "old", "older"},
+	} {
+		run := retrier("")
+		run.Spec.ContinueFrom.UID = tc.uid
+		s := state{run: run}
+		if err := on(t, []client.Object{gen.Run(ofWorkflow, named(tc.cached))}, []client.Object{gen.Run(ofWorkflow, named(tc.live))}).observeSource(t.Context(), &s); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if s.source.run != nil {
+			got = string(s.source.run.UID)
+		}
+		if got != tc.want {
+			t.Errorf("%s: the source is %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
 // A Run that has the result of another retries nothing, and is told the Run of that UID only.
 func TestARunThatIsReusedRetriesNothing(t *testing.T) {
 	reusing := func(uid string) *v1alpha1.Run {

@@ -23,7 +23,7 @@ func (p Problem) IsFinal() bool {
 
 // Check returns why a Run cannot continue its source; nil: it can.
 func Check(run *v1alpha1.Run, s Source) *Problem {
-	for _, check := range []func(*v1alpha1.Run, Source) *Problem{exists, fits, hasEnded, isKept, hasPrompt} {
+	for _, check := range []func(*v1alpha1.Run, Source) *Problem{exists, isNamed, fits, hasEnded, isKept, hasPrompt} {
 		if p := check(run, s); p != nil {
 			return p
 		}
@@ -44,6 +44,27 @@ func exists(run *v1alpha1.Run, s Source) *Problem {
 		return nil
 	}
 	return &Problem{v1alpha1.ReasonPending, fmt.Sprintf("Run %s (spec.continueFrom.run) does not exist in namespace %s", run.Spec.ContinueFrom.Run, run.Namespace)}
+}
+
+func isNamed(run *v1alpha1.Run, s Source) *Problem {
+	if IsNamed(run, s.Run) {
+		return nil
+	}
+	return nothing("Run %s (spec.continueFrom.run) was deleted, and another Run has its name now: its UID is %s, and spec.continueFrom.uid is %s. Create a Run without continueFrom, or with the uid of the Run to continue", s.Run.Name, s.Run.UID, run.Spec.ContinueFrom.UID)
+}
+
+// Replaced returns the message that another Run has the name of the source of a Run; empty: it is the source.
+func Replaced(run, source *v1alpha1.Run) string {
+	if p := isNamed(run, Source{Run: source}); p != nil {
+		return p.Message
+	}
+	return ""
+}
+
+// IsNamed reports whether a Run is the source that another one names, also by its UID if that has one.
+func IsNamed(run, source *v1alpha1.Run) bool {
+	uid := run.Spec.ContinueFrom.UID
+	return uid == "" || uid == string(source.UID)
 }
 
 // fits checks what does not change when the source ends.

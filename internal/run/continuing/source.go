@@ -39,6 +39,9 @@ type Reader struct {
 func (r Reader) Source(ctx context.Context, run *v1alpha1.Run) (Source, error) {
 	var source v1alpha1.Run
 	found, err := r.get(ctx, run.Namespace, run.Spec.ContinueFrom.Run, &source)
+	if found && !IsNamed(run, &source) { // the cache may show a Run that was deleted
+		found, err = Reader{Cache: r.Live, Live: r.Live}.get(ctx, run.Namespace, run.Spec.ContinueFrom.Run, &source)
+	}
 	if !found || err != nil {
 		return Source{}, err
 	}

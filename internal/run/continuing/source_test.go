@@ -104,6 +104,22 @@ func TestReadingTheSource(t *testing.T) {
 }
 
 // A Run is kept with its files as long as another one, of it or of its child Runs, has no copy.
+// If the cache shows a Run that was deleted and created again, the API server decides which one is named.
+func TestTheSourceIsNamedByItsUID(t *testing.T) {
+	old, now := run("first", done), run("first", func(r *v1alpha1.Run) { done(r); r.UID = "uid-now" })
+	for uid, want := range map[string]types.UID{"": "uid-first", "uid-first": "uid-first", "uid-now": "uid-now", "uid-other": "uid-now"} {
+		r := continuing.Reader{Cache: reader(t, old.DeepCopy()).Cache, Live: reader(t, now.DeepCopy()).Live}
+		s, err := r.Source(t.Context(), run("x", from("first"), func(r *v1alpha1.Run) { r.Spec.ContinueFrom.UID = uid }))
+		if err != nil || s.Run == nil || s.Run.UID != want {
+			t.Errorf("the source with UID %q is %v, %v; want %s", uid, s.Run, err, want)
+		}
+	}
+	r := continuing.Reader{Cache: reader(t, old.DeepCopy()).Cache, Live: reader(t).Live}
+	if s, err := r.Source(t.Context(), run("x", from("first"), func(r *v1alpha1.Run) { r.Spec.ContinueFrom.UID = "uid-now" })); err != nil || s.Run != nil {
+		t.Errorf("the source is %v, %v", s.Run, err)
+	}
+}
+
 func TestWhoNeedsARun(t *testing.T) {
 	first := run("first", done)
 	child := run("child", done, childOf(first))
