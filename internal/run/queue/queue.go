@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -60,6 +61,9 @@ func (q *Queue) position(ctx context.Context, run *v1alpha1.Run, give func(map[t
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	all, given, err := q.entries(ctx, key)
+	if err == nil {
+		err = q.enqueue(ctx, run, all)
+	}
 	if err != nil {
 		return Position{}, err
 	}
@@ -137,6 +141,18 @@ func (q *Queue) completeWaiting(ctx context.Context, run *v1alpha1.Run, known ma
 		return nil
 	}
 	c.Ancestors, err = q.ancestorUIDs(ctx, run, known)
+	return err
+}
+
+// enqueue puts the Run that asks for its position in the queue, if it waits: its controller may know of the end of its
+// source before this cache does.
+func (q *Queue) enqueue(ctx context.Context, run *v1alpha1.Run, all []Entry) (err error) {
+	i := slices.IndexFunc(all, func(c Entry) bool { return c.UID == run.UID })
+	if i < 0 || all[i].State != NotQueued || StateOf(run) != Waiting {
+		return nil
+	}
+	all[i].State = Waiting
+	all[i].Ancestors, err = q.ancestorUIDs(ctx, run, map[types.UID][]types.UID{})
 	return err
 }
 
