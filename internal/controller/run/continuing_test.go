@@ -12,6 +12,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/run/continuing"
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
+	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -150,5 +151,44 @@ func TestAPodCopiesUntilARunnerHasReported(t *testing.T) {
 	}
 	if slices.ContainsFunc(second.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == "source" }) {
 		t.Error("the second pod copies again")
+	}
+}
+
+// A pod that copies from a volume in another zone waits for a node that reaches both volumes: the message names the
+// volume, and what can be changed.
+func TestAVolumeToCopyThatNoNodeReaches(t *testing.T) {
+	const (
+		conflict = "0/6 nodes are available: 3 Insufficient cpu, 3 node(s) didn't match PersistentVolume's node affinity"
+		copied   = ". The pod copies from the volume of Run first, which this Run continues, and not every cluster node reaches that volume (PersistentVolumeClaim deckhand-run-first-1234). Free resources on the nodes that do, or let spec.podTemplate of the Agent select them"
+		ownZone  = ". If this Run's own volume is in another zone, set spec.workspace.storageClassName of the Agent to a StorageClass with volumeBindingMode: WaitForFirstConsumer, and create a new Run"
+		others   = ". Free resources on the cluster nodes, or change spec.podTemplate of the Agent"
+	)
+	for name, tc := range map[string]struct {
+		run       func(*v1alpha1.Run)
+		agent     func(*v1alpha1.Agent)
+		scheduler string
+		want      string
+	}{
+		"with a volume of its own":   {continuesFirst, gen.Durable, conflict, copied + ownZone},
+		"without one":                {continuesFirst, func(*v1alpha1.Agent) {}, conflict, copied},
+		"in words of older versions": {continuesFirst, gen.Durable, "0/1 nodes are available: 1 node(s) had volume node affinity conflict", copied + ownZone},
+		"in words of the cloud":      {continuesFirst, gen.Durable, "0/1 nodes are available: 1 node(s) had no available volume zone", copied + ownZone},
+		"another cause":              {continuesFirst, gen.Durable, "0/1 nodes are available: 1 Insufficient memory", others},
+		"a Run that continues none":  {func(*v1alpha1.Run) {}, gen.Durable, conflict, others},
+		"a Run without copied files": {func(r *v1alpha1.Run) { continuesFirst(r); r.Spec.ContinueFrom.Workspace = v1alpha1.ContinueFresh }, gen.Durable, conflict, copied + ownZone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, gen.Run(tc.run), gen.Agent(tc.agent))
+			if c.run.Spec.ContinueFrom != nil {
+				firstIs(hasEndedWith(v1alpha1.ReasonModelUnavailable))(c)
+			}
+			c.begin()
+			isUnschedulable(1)(c)
+			c.pod(1).Status.Conditions[0].Message = tc.scheduler + "."
+			c.step()
+			if got := runstatus.TrimDeadline(messageOf(c.run)); reasonOf(c.run) != v1alpha1.ReasonUnschedulable || got != tc.scheduler+tc.want {
+				t.Errorf("the Run is %s: %s\nwant %s", reasonOf(c.run), got, tc.scheduler+tc.want)
+			}
+		})
 	}
 }

@@ -192,12 +192,33 @@ func otherWarning(trouble string) string {
 // schedulingAdvice returns what to do about an unschedulable pod, by the scheduler's message.
 func schedulingAdvice(s state, unplaced string) string {
 	switch class := storageClass(s); {
+	case outOfReach(unplaced) && copiesSource(s, s.attempt()):
+		return sourceAdvice(s)
 	case !forVolume(unplaced):
 		return "Free resources on the cluster nodes, or change spec.podTemplate of the Agent"
 	case class != "":
 		return fmt.Sprintf("Look at StorageClass %s (kubectl get storageclass), or correct spec.workspace.storageClassName of the Agent", class)
 	}
 	return "Set spec.workspace.storageClassName of the Agent, or make a StorageClass the default (kubectl get storageclass)"
+}
+
+// outOfReach reports whether a message of the scheduler names nodes that do not reach a volume.
+func outOfReach(unplaced string) bool {
+	return slices.ContainsFunc([]string{
+		"didn't match PersistentVolume's node affinity",
+		"volume node affinity conflict", // of older schedulers
+		"no available volume zone",
+	}, func(reason string) bool { return strings.Contains(unplaced, reason) })
+}
+
+// sourceAdvice returns what to do if no node takes a pod that copies from the volume of the Run which is continued.
+func sourceAdvice(s state) string {
+	from := s.run.Status.ContinuedFrom
+	text := fmt.Sprintf("The pod copies from the volume of Run %s, which this Run continues, and not every cluster node reaches that volume (PersistentVolumeClaim %s). Free resources on the nodes that do, or let spec.podTemplate of the Agent select them", from.Runs[0], from.VolumeClaim)
+	if s.durable() {
+		text += ". If this Run's own volume is in another zone, set spec.workspace.storageClassName of the Agent to a StorageClass with volumeBindingMode: WaitForFirstConsumer, and create a new Run"
+	}
+	return text
 }
 
 // storageClass returns the StorageClass in the Agent for the volume of the Run; empty: the default.
