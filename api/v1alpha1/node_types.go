@@ -143,6 +143,9 @@ type Loop struct {
 	MaxIterations int32 `json:"maxIterations,omitempty"`
 }
 
+// DefaultIterations is the default of maxIterations.
+const DefaultIterations = 10
+
 // OnFailure is what happens when a node fails.
 type OnFailure string
 

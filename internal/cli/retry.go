@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -32,7 +34,7 @@ func newRetry(f *Factory) *cobra.Command {
 		Short: "Run a workflow again from what failed, in a new Run",
 		Long: "Create a Run of a Workflow that retries another one, which has ended: nodes that succeeded\n" +
 			"keep their results, if prompt, input, user and Agent are the same and all that they wait for\n" +
-			"is kept too. All other nodes run again, and approvals are asked for again.\n\n" +
+			"is kept too. So is an approval, if it asks the same. All other nodes run again.\n\n" +
 			"The new Run has the Workflow, input, user, limits and ttlSecondsAfterFinished of the old one.\n" +
 			"Labels are not copied. What it uses counts from zero.",
 		Example: "  kubectl deckhand retry release-x7k2p --wait\n" +
@@ -79,7 +81,24 @@ func (o *retryOptions) create(ctx context.Context, f *Factory, name string) erro
 			return err
 		}
 	}
+	o.warnOfLoops(ctx, f, c, source)
 	return r.createDescribed(ctx, c, run)
+}
+
+// warnOfLoops names the loops that reached their limit: each iteration succeeded and is reused, so the retry fails in the
+// same place. What made until true may have changed, so this is no error.
+func (o *retryOptions) warnOfLoops(ctx context.Context, f *Factory, c client.Client, source *v1alpha1.Run) {
+	var w v1alpha1.Workflow
+	if o.node != "" || c.Get(ctx, client.ObjectKey{Namespace: source.Namespace, Name: source.Spec.Workflow}, &w) != nil {
+		return // the user may not read it: the operator fails the Run with the same words
+	}
+	for _, had := range source.Status.Nodes {
+		at := slices.IndexFunc(w.Spec.Nodes, func(n v1alpha1.Node) bool { return n.Name == had.Name && n.Loop != nil })
+		if had.Reason != v1alpha1.ReasonIterationLimit || had.Counts == nil || at < 0 || cmp.Or(w.Spec.Nodes[at].Loop.MaxIterations, v1alpha1.DefaultIterations) > had.Counts.Started {
+			continue
+		}
+		fmt.Fprintf(f.Err, "Node %s has made all its %d iterations, and they are kept: it fails again with IterationLimit, unless the Workflow has changed. Raise loop.maxIterations, or run it again with --node %[1]s\n", had.Name, had.Counts.Started)
+	}
 }
 
 // successor returns the Run that retries another one, without the flags.

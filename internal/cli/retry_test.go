@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/cli/exit"
@@ -72,6 +73,46 @@ func TestRetryRefusesWhatCannotBeRetried(t *testing.T) {
 			}
 			if runs := s.created(t, "release-1"); len(runs) > 0 {
 				t.Errorf("it created %s", runs[0].Name)
+			}
+		})
+	}
+}
+
+// A loop that reached its limit has no iteration that would run again.
+func TestRetryWarnsOfLoopsThatReachedTheirLimit(t *testing.T) {
+	failed := failedWorkflow(func(r *v1alpha1.Run) {
+		r.Status.Nodes[1].Reason, r.Status.Nodes[1].Counts = v1alpha1.ReasonIterationLimit, &v1alpha1.NodeCounts{Total: 3, Started: 3, Succeeded: 3}
+	})
+	const warning = "Node test has made all its 3 iterations, and they are kept: it fails again with IterationLimit, unless the Workflow has changed. Raise loop.maxIterations, or run it again with --node test\n"
+	loops := func(most int32) []v1alpha1.Node {
+		return []v1alpha1.Node{{Name: "build", Agent: "fixer"}, {Name: "test", Agent: "fixer", Loop: &v1alpha1.Loop{Until: "true", MaxIterations: most}}}
+	}
+	for name, tc := range map[string]struct {
+		line  string
+		run   *v1alpha1.Run
+		nodes []v1alpha1.Node // of the Workflow now
+		want  string
+	}{
+		"the limit is the same":         {"retry release-1", failed, loops(3), warning},
+		"the limit was lowered":         {"retry release-1", failed, loops(2), warning},
+		"the limit was raised":          {"retry release-1", failed, loops(4), ""},
+		"the limit was removed":         {"retry release-1", failed, loops(0), ""},
+		"it runs again":                 {"retry release-1 --node test", failed, loops(3), ""},
+		"it failed otherwise":           {"retry release-1", failedWorkflow(), loops(3), ""},
+		"the Workflow has no such node": {"retry release-1", failed, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSession(t, tc.run.DeepCopy())
+			var w v1alpha1.Workflow
+			if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: gen.Namespace, Name: "release"}, &w); err != nil {
+				t.Fatal(err)
+			}
+			w.Spec.Nodes = tc.nodes
+			if err := s.client.Update(t.Context(), &w); err != nil {
+				t.Fatal(err)
+			}
+			if code := s.run(t, strings.Fields(tc.line)...); code != exit.OK || s.err.String() != tc.want {
+				t.Errorf("code %d, printed %q, want %q", code, s.err.String(), tc.want)
 			}
 		})
 	}

@@ -243,7 +243,7 @@ func (c *compiler) graph() *graph.Graph {
 		case n.ForEach != nil:
 			g.Kind, g.MaxParallel = graph.Items, int(cmp.Or(n.ForEach.MaxParallel, defaultParallel))
 		case n.Loop != nil:
-			g.Kind, g.MaxIterations = graph.Loop, int(cmp.Or(n.Loop.MaxIterations, defaultIterations))
+			g.Kind, g.MaxIterations = graph.Loop, int(cmp.Or(n.Loop.MaxIterations, v1alpha1.DefaultIterations))
 		}
 		for _, w := range c.dependencies[n.Name] {
 			g.Waits = append(g.Waits, w.node)
@@ -262,7 +262,6 @@ func (c *compiler) graph() *graph.Graph {
 // Defaults of ForEach and Loop, documented in the API.
 const (
 	defaultParallel   int32 = 5
-	defaultIterations int32 = 10
 )
 
 // describeCycle returns a cycle of nodes, each with the field that lets it wait.
