@@ -259,10 +259,8 @@ func (c *compiler) graph() *graph.Graph {
 	return g
 }
 
-// Defaults of ForEach and Loop, documented in the API.
-const (
-	defaultParallel   int32 = 5
-)
+// defaultParallel is the default of ForEach, documented in the API.
+const defaultParallel int32 = 5
 
 // describeCycle returns a cycle of nodes, each with the field that lets it wait.
 func (c *compiler) describeCycle(path []string) string {
