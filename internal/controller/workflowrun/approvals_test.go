@@ -218,6 +218,19 @@ func TestADenialIsAskedAgain(t *testing.T) {
 	}
 }
 
+// A message that could not be computed says nothing, so its approval counts once.
+func TestAMessageThatIsAnErrorIsAskedAgain(t *testing.T) {
+	spec := strings.Replace(asks, "nodes.a.output.n }}?", "1 / (nodes.a.output.n - 1) }}?", 1)
+	c := newCluster(whole(t, spec), retries(""))
+	c.before = playBefore(t, story{spec: spec, beats: approvedThenFailed.beats})
+	c.rest()
+	reuses("x-a")(c)
+	c.rest()
+	if request(c.observed().pending(), requestOf("gate")) == nil {
+		t.Errorf("the nodes are %+v", c.run.Status.Nodes)
+	}
+}
+
 // In a chain of retries, each Run owns the Decision of the first. Without the Run that asked, the next one asks.
 func TestApprovalsInAChain(t *testing.T) {
 	third := func(t *testing.T, meanwhile func(first, second *cluster)) *cluster {
@@ -248,6 +261,12 @@ func TestApprovalsInAChain(t *testing.T) {
 	}
 	if !slices.Equal(owners, []string{"uid-w", "uid-second", "run-uid"}) {
 		t.Errorf("the owners are %v", owners)
+	}
+	c = third(t, func(first, _ *cluster) {
+		first.decided[0].OwnerReferences = slices.DeleteFunc(first.decided[0].OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == "uid-second" })
+	})
+	if request(c.observed().pending(), requestOf("gate")) == nil {
+		t.Errorf("the Run before does not own the Decision, and the nodes are %+v", c.run.Status.Nodes)
 	}
 	c = third(t, func(first, _ *cluster) { first.delete() })
 	if request(c.observed().pending(), requestOf("gate")) == nil || runstatus.OutcomeOf(c.before.run.Status).Reason != v1alpha1.ReasonNodeFailed {

@@ -215,6 +215,17 @@ func TestWhatProvesAReusedApproval(t *testing.T) {
 	}
 }
 
+// An earlier Run of a chain may have had the name of this one. Its Decision is no answer to this Run.
+func TestADecisionOfANamesakeIsNotReused(t *testing.T) {
+	run, d := retrier()
+	run.Status.ContinuedFrom.Runs = []string{"w", run.Name}
+	d.Name, d.Spec.Run = run.Name+".approval-gate", run.Name
+	run.Status.Progress.Decided[0].Name = d.Name
+	if decisions.CanReuse(run, d, run.Status.Progress.Decided[0]) {
+		t.Error("it can be reused")
+	}
+}
+
 // A cache may not show yet that the Run owns several Decisions.
 func TestSeveralAreMissingInTheCache(t *testing.T) {
 	run, first := retrier()
