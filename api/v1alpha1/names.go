@@ -17,7 +17,7 @@ const (
 	// LabelEgress, on a pod and on the NetworkPolicy that selects it, names the set of
 	// addresses that the pod may connect to.
 	LabelEgress = "deckhand.dev/egress"
-	// LabelVolumeClaim, on a pod, is the PersistentVolumeClaim that it shares with
+	// LabelVolumeClaim, on a pod, is the PersistentVolumeClaim that its Run shares with
 	// other Runs.
 	LabelVolumeClaim = "deckhand.dev/volume-claim"
 	// LabelSourceVolumeClaim, on a pod, is the PersistentVolumeClaim of the Run that its Run continues, from which it
@@ -82,6 +82,9 @@ const (
 	// AnnotationFileOwner, on a PersistentVolumeClaim, is the user of the first pod, whom Deckhand or
 	// the cluster chose, and the group of the volume: USER or USER:GROUP. Later pods ask for the same.
 	AnnotationFileOwner = "deckhand.dev/file-owner"
+	// AnnotationUsedBy, on a PersistentVolumeClaim, is the Run that continues another one on its files: NAME/UID. While
+	// that Run has not ended, no other Run changes the files.
+	AnnotationUsedBy = "deckhand.dev/used-by"
 	// AnnotationSignals, on a pod, is what the operator tells the runner: decisions,
 	// pause and stop.
 	AnnotationSignals = "deckhand.dev/signals"

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -292,18 +293,22 @@ func TestWhatIsKeptOfAVolumeClaim(t *testing.T) {
 	claim := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "deckhand-run-fix", UID: "claim", OwnerReferences: owners, Labels: map[string]string{v1alpha1.LabelRun: "fix", "a": "b"},
-			Annotations: map[string]string{v1alpha1.AnnotationRetain: "true", v1alpha1.AnnotationRetention: "1h", "a": "b"},
+			Annotations: map[string]string{v1alpha1.AnnotationRetain: "true", v1alpha1.AnnotationRetention: "1h", v1alpha1.AnnotationUsedBy: "next/uid", "a": "b"},
 		},
-		Spec:   corev1.PersistentVolumeClaimSpec{AccessModes: modes, VolumeName: "pv"},
+		Spec: corev1.PersistentVolumeClaimSpec{AccessModes: modes, VolumeName: "pv", Resources: corev1.VolumeResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("7Gi"), "other": resource.MustParse("1")},
+		}},
 		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound, AccessModes: modes},
 	}
 	kept, err := objectcache.VolumeClaim(claim)
 	want := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "deckhand-run-fix", UID: "claim", OwnerReferences: owners, Labels: map[string]string{v1alpha1.LabelRun: "fix"},
-			Annotations: map[string]string{v1alpha1.AnnotationRetain: "true", v1alpha1.AnnotationRetention: "1h"},
+			Annotations: map[string]string{v1alpha1.AnnotationRetain: "true", v1alpha1.AnnotationRetention: "1h", v1alpha1.AnnotationUsedBy: "next/uid"},
 		},
-		Spec:   corev1.PersistentVolumeClaimSpec{AccessModes: modes[:4]},
+		Spec: corev1.PersistentVolumeClaimSpec{AccessModes: modes[:4], Resources: corev1.VolumeResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("7Gi")},
+		}},
 		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
 	}
 	if diff := cmp.Diff(want, kept); err != nil || diff != "" {

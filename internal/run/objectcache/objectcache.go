@@ -238,8 +238,8 @@ func isHash(text string) bool {
 // maxModes is how many access modes there are.
 const maxModes = 4
 
-// VolumeClaim returns what the cache keeps of a PersistentVolumeClaim: its owner, its retention, its access modes and
-// its phase.
+// VolumeClaim returns what the cache keeps of a PersistentVolumeClaim: its owner, its retention, its access modes, its
+// size and its phase.
 func VolumeClaim(o any) (any, error) {
 	claim, is := o.(*corev1.PersistentVolumeClaim)
 	if !is {
@@ -248,8 +248,11 @@ func VolumeClaim(o any) (any, error) {
 	kept := &corev1.PersistentVolumeClaim{ObjectMeta: identity(&claim.ObjectMeta)}
 	kept.OwnerReferences = reducedOwners(claim.OwnerReferences)
 	kept.Labels = chosen(claim.Labels, v1alpha1.LabelRun)
-	kept.Annotations = chosen(claim.Annotations, v1alpha1.AnnotationRetain, v1alpha1.AnnotationRetention, v1alpha1.AnnotationFileOwner)
+	kept.Annotations = chosen(claim.Annotations, v1alpha1.AnnotationRetain, v1alpha1.AnnotationRetention, v1alpha1.AnnotationFileOwner, v1alpha1.AnnotationUsedBy)
 	kept.Spec.AccessModes = claim.Spec.AccessModes[:min(len(claim.Spec.AccessModes), maxModes)]
+	if size, has := claim.Spec.Resources.Requests[corev1.ResourceStorage]; has { // that of a copy is as large
+		kept.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: size}
+	}
 	kept.Status.Phase = claim.Status.Phase
 	return kept, nil
 }
