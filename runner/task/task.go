@@ -312,6 +312,8 @@ type ContinueWorkspace string
 const (
 	// ContinueCopy is a copy of the files of that Run.
 	ContinueCopy ContinueWorkspace = "Copy"
+	// ContinueShare is the files of that Run themselves.
+	ContinueShare ContinueWorkspace = "Share"
 	// ContinueFresh is the files that the agent starts with.
 	ContinueFresh ContinueWorkspace = "Fresh"
 )

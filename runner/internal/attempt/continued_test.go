@@ -276,6 +276,37 @@ func TestTheBranchOfAPodThatContinues(t *testing.T) {
 	}
 }
 
+// A Run that works on the files of another has its clone, its branch and its list of missing files, and fetches nothing.
+func TestTheBranchOfAPodThatShares(t *testing.T) {
+	git := &task.Git{URL: newGitServerWithLFS(t), Publish: true}
+	first := newTestPod(t, writeTurn("a.txt", "hello"), modeltest.Turn{Text: "done"})
+	first.snapshot.Workspace.Git = git
+	first.finished(t)
+	origin := t.TempDir()
+	for _, tc := range []struct {
+		name, want string
+		step       int64
+		answered   int
+	}{{"second-1", "deckhand/fix-1", 0, 2}, {"fork-1", "deckhand/fork-1", 3, 1}} {
+		p := newTestPod(t, answered(tc.answered, writeTurn(tc.name+".txt", "more"), modeltest.Turn{Text: "done"})...)
+		p.continues(t, first, func(c *task.Continue) { c.Step, c.Workspace = tc.step, task.ContinueShare })
+		p.Workspace, p.origin, p.snapshot.Workspace.Git, p.task.Prompt, p.task.Run.Name = first.Workspace, origin, git, "More", tc.name
+		p.finished(t)
+		last := p.api.reported[len(p.api.reported)-1]
+		if last.Result == nil || last.Result.Published == nil || last.Result.Published.Branch != tc.want {
+			t.Errorf("%s: the result is %+v", tc.name, last.Result)
+		}
+		if _, err := os.Stat(filepath.Join(origin, "workspace", "fetched.json")); err != nil {
+			t.Errorf("%s: the records are not where all see them: %v", tc.name, err)
+		}
+	}
+	other := newTestPod(t).continues(t, first, func(c *task.Continue) { c.Workspace = task.ContinueShare })
+	other.Workspace, other.origin, other.snapshot.Workspace.Git = first.Workspace, t.TempDir(), &task.Git{URL: "https://git.example.com/other.git"}
+	if code := Fetch(other.Environment); code != task.ExitConfig || !strings.Contains(other.termination(t).Result.Message, "asks for https://git.example.com/other.git") {
+		t.Errorf("another repository: exit code %d: %+v", code, other.termination(t))
+	}
+}
+
 func replaceIn(t *testing.T, name, old, with string) {
 	t.Helper()
 	data, err := os.ReadFile(name)

@@ -290,6 +290,62 @@ func TestPodsThatContinueOtherRuns(t *testing.T) {
 	}
 }
 
+// share gives the pod the volume that another one has left, as it is mounted for a Run that works on its files. before
+// is in a folder of its own there, unless it made the volume.
+func (p *pod) share(t testing.TB, before *pod) *pod {
+	t.Helper()
+	claim := map[string]string{task.StateDir: "state", task.Workspace: "workspace", task.Home: "home"}
+	if _, err := os.Stat(filepath.Join(before.root, task.OriginDir)); err == nil {
+		claim[task.StateDir], claim[task.OriginDir] = task.StateFolder(before.uid), "origin"
+	}
+	if err := os.MkdirAll(filepath.Join(p.root, task.OriginDir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for from, folder := range claim {
+		to := []string{filepath.Join(task.SourceDir, folder)}
+		if from != task.StateDir { // the state of this Run is its own
+			to = append(to, from)
+		}
+		for _, dir := range to {
+			if err := os.CopyFS(filepath.Join(p.root, dir), os.DirFS(filepath.Join(before.root, from))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return p
+}
+
+// Runs that work on the files of a Run itself, one after the other, as a fork, and as the source of a copy.
+func TestPodsThatShareTheFilesOfOtherRuns(t *testing.T) {
+	first := newPod(t, taskOf("one", "Write a file", nil), nil, writeA, think, done).finishes(t)
+	write(t, "kept", first.root, task.Home, ".cache", "x")
+	from := func(name string, step int64) *task.Continue {
+		return &task.Continue{Run: name, RunUID: "uid-of-" + name, Step: step, Workspace: task.ContinueShare}
+	}
+	second := newPod(t, taskOf("two", "Read the file", from("one", 0)), nil,
+		answered(3, call("Read", `{"path":"a.txt"}`), call("Write", `{"path":"b.txt","content":"second"}`), done)...).share(t, first).finishes(t)
+	second.wants(t, []string{"Write a file", "All is done.", "Read the file", "1  first"}, nil)
+	third := newPod(t, taskOf("three", "And again", from("two", 0)), nil, answered(6, call("Read", `{"path":"b.txt"}`), done)...).share(t, second).finishes(t)
+	third.wants(t, []string{"Write a file", "Read the file", "And again", "1  second"}, nil)
+	if home := third.content(t, task.Home+"/.cache/x"); home != "kept" {
+		t.Errorf("the home has %q", home)
+	}
+	// The files have no versions: a fork sees those of the last Run.
+	fork := newPod(t, taskOf("fork", "Another way", from("one", 3)), nil, answered(1, call("Read", `{"path":"b.txt"}`), done)...).share(t, second)
+	if err := os.CopyFS(filepath.Join(fork.root, task.SourceDir, "state"), os.DirFS(filepath.Join(first.root, task.StateDir))); err != nil {
+		t.Fatal(err)
+	}
+	fork.finishes(t).wants(t, []string{"Write a file", "Another way", "1  second"}, []string{"a long thought"})
+
+	copied := newPod(t, taskOf("four", "Copy it", &task.Continue{Run: "two", RunUID: "uid-of-two"}), nil, answered(6, call("Read", `{"path":"b.txt"}`), done)...)
+	for from, folder := range map[string]string{task.StateDir: task.StateFolder("uid-of-two"), task.OriginDir: "origin", task.Workspace: "workspace", task.Home: "home"} {
+		if err := os.CopyFS(filepath.Join(copied.root, task.SourceDir, folder), os.DirFS(filepath.Join(second.root, from))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	copied.finishes(t).wants(t, []string{"Write a file", "Read the file", "Copy it", "1  second"}, nil)
+}
+
 // A pod whose source is a volume that was bound empty ends in its first container, and its runner would too.
 func TestAPodWithAnEmptySource(t *testing.T) {
 	p := newPod(t, taskOf("two", "Read the file", &task.Continue{Run: "one", RunUID: "uid-of-one"}), nil, done)

@@ -25,7 +25,8 @@ const (
 
 // A Source is another Run whose work a Run continues.
 type Source struct {
-	// State, Workspace, Home and Origin are its directories, as in Options. The last two need not exist.
+	// State, Workspace, Home and Origin are its directories, as in Options. The last two need not exist. Workspace and
+	// Home are not read if the Run works on these files itself.
 	State, Workspace, Home, Origin string
 	task.Continue
 	// Folders are the folders of a state directory with the files of the session.
@@ -42,7 +43,8 @@ type taken struct {
 
 // TakeOver copies the session of the Run that is continued, once, to the source folder of the state directory. Unless the
 // files are to be fetched, it then copies the files and the clone, in the stages of Fetch, which so has nothing to do. An
-// incomplete copy begins again.
+// incomplete copy begins again. If the Run works on the files themselves, only the clone and the records are copied, to
+// Options.Origin, once for all Runs that share the files.
 //
 // A journal.NotContinuedError means that the Run has no session there. A task.EndError has the reason of another failure
 // that stays.
@@ -58,6 +60,9 @@ func TakeOver(ctx context.Context, o Options, s Source) error {
 	t.tick = ticker.C
 	if err := t.session(ctx); err != nil || s.Continue.Workspace == task.ContinueFresh {
 		return t.ended(err)
+	}
+	if s.Continue.Workspace == task.ContinueShare {
+		return t.ended(t.share(ctx))
 	}
 	if o.Origin != "" {
 		return git.Refused("Run %s cannot be continued with its files, because other Runs share the workspace of this one: set continueFrom.workspace to Fresh.", s.Run)
@@ -80,6 +85,9 @@ func (t *takeover) ended(err error) error {
 	case isRefused:
 		return git.Refused("Run %s cannot be continued with its files: %s", t.source.Run, refused.Message)
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		if t.source.Continue.Workspace == task.ContinueShare {
+			return task.End(task.ReasonStorageFull, "The volume of Run %s, which is continued on its files, is too small for a copy of its session (%w). Enlarge its PersistentVolumeClaim, or set continueFrom.workspace to Copy, which makes one of workspace.size of the Agent", t.source.Run, err)
+		}
 		return task.End(task.ReasonStorageFull, "The volume is too small for the session and the files of Run %s, which is continued (%w). Raise workspace.size of the Agent, or set continueFrom.workspace to Fresh", t.source.Run, err)
 	case errors.Is(err, fs.ErrPermission):
 		return task.End(task.ReasonNothingToContinue, "The session and the files of Run %s cannot be read (%w): give the pods of this Agent the user and the groups of the pods of that Run, or set continueFrom.workspace to Fresh", t.source.Run, err)
@@ -198,6 +206,45 @@ func (t *takeover) files(ctx context.Context) error {
 	return recordDone(t.Options, f)
 }
 
+// share takes over the files as they are. Files of ConfigMaps are those of the source, as in a copy.
+func (t *takeover) share(ctx context.Context) error {
+	if t.Origin == "" {
+		return errors.New("the directory for the records of Runs that share files is not mounted")
+	}
+	var mine joined
+	if err := load(t.State, joinedFile, &mine); err != nil || mine.Version > 0 {
+		return err
+	}
+	var f fetched
+	if err := load(t.Origin, fetchedFile, &f); err != nil {
+		return err
+	}
+	var err error
+	switch f.Stage {
+	case "":
+		if f, err = t.records(ctx); err == nil {
+			err = recordDone(t.Options, f)
+		}
+	default: // another Run has copied the records, or made them
+		f, err = shared(ctx, t.withoutGit(), t.root, f)
+		err = errors.Join(err, t.sameRepository(f), t.takeBranch())
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := Begin(ctx, t.root, t.State); err != nil {
+		return err
+	}
+	return save(t.State, joinedFile, joined{Version: 1})
+}
+
+// withoutGit returns options with which nothing is fetched.
+func (t *takeover) withoutGit() Options {
+	o := t.Options
+	o.Git = nil
+	return o
+}
+
 // stage copies the files to the stagingDir of each root, and the clone with its records.
 func (t *takeover) stage(ctx context.Context, roots []*os.Root) (fetched, error) {
 	f, err := t.records(ctx)
@@ -249,7 +296,7 @@ func (t *takeover) records(ctx context.Context) (fetched, error) {
 	if err := errors.Join(t.sameRepository(f), t.takeBranch()); err != nil {
 		return f, err
 	}
-	to, err := emptied(in(t.State, ""), cloneDir)
+	to, err := emptied(in(t.origin(), ""), cloneDir)
 	if err != nil {
 		return f, err
 	}
