@@ -8,8 +8,11 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/testing/apitest"
 )
 
@@ -63,6 +66,62 @@ func TestWhoMayCreatePodsMayNotWriteToTheVolumeOfARun(t *testing.T) {
 			}
 			if !apitest.IsPolicy(err) || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("error = %v, want a policy's, with %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// joined is a patch that makes a Run an owner of a claim, as the operator sends it.
+func joined(claim *corev1.PersistentVolumeClaim, run *v1alpha1.Run) client.Patch {
+	return client.RawPatch(types.MergePatchType, runnerpod.Join(run, claim))
+}
+
+// The owners of a claim are the Runs that may mount it. Whoever may change claims adds none, and the operator changes
+// nothing else.
+func TestWhoMayUseTheVolumeOfARun(t *testing.T) {
+	s := newFixture(t)
+	claim := volumeClaim(s.namespace, "deckhand-run-mine-12345678")
+	claim.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(s.run, v1alpha1.GroupVersion.WithKind("Run"))}
+	claim.Annotations = map[string]string{v1alpha1.AnnotationRetention: "24h0m0s", "team": "a"}
+	other := volumeClaim(s.namespace, "data")
+	for _, c := range []*corev1.PersistentVolumeClaim{claim, other} {
+		s.Create(t, c)
+	}
+	merge := func(text string) client.Patch { return client.RawPatch(types.MergePatchType, []byte(text)) }
+	const (
+		owners      = "only the operator and the garbage collector may change ownerReferences of the PersistentVolumeClaim of a Run"
+		annotations = "only the operator may change deckhand.dev/ annotations of the PersistentVolumeClaim of a Run"
+		runsOnly    = "the operator may change only the PersistentVolumeClaims of Runs"
+		addOnly     = "the operator may only add Runs that do not control it"
+		metaOnly    = "the operator may change only ownerReferences and deckhand.dev/ annotations"
+		gc          = "system:serviceaccount:kube-system:generic-garbage-collector"
+	)
+	for name, tc := range map[string]struct {
+		user  string
+		claim *corev1.PersistentVolumeClaim
+		patch client.Patch
+		want  string
+	}{
+		"a user joins a Run":                  {"eve", claim, joined(claim, s.foreign), owners},
+		"a user takes the owners away":        {"eve", claim, merge(`{"metadata":{"ownerReferences":null}}`), owners},
+		"a user frees the files":              {"eve", claim, merge(`{"metadata":{"annotations":{"deckhand.dev/used-by":"x/y"}}}`), annotations},
+		"a user removes the retention":        {"eve", claim, merge(`{"metadata":{"annotations":{"deckhand.dev/retention":null}}}`), annotations},
+		"a user annotates it":                 {"eve", claim, merge(`{"metadata":{"annotations":{"team":"b"}}}`), ""},
+		"a user owns another claim":           {"eve", other, joined(other, s.foreign), ""},
+		"the operator joins a Run":            {apitest.Operator, claim, joined(claim, s.foreign), ""},
+		"the operator joins to another claim": {apitest.Operator, other, joined(other, s.foreign), runsOnly},
+		"the operator labels it":              {apitest.Operator, claim, merge(`{"metadata":{"labels":{"a":"b"}}}`), metaOnly},
+		"the operator annotates it":           {apitest.Operator, claim, merge(`{"metadata":{"annotations":{"team":"b"}}}`), metaOnly},
+		"the operator keeps it":               {apitest.Operator, claim, merge(`{"metadata":{"finalizers":["example.com/keep"]}}`), metaOnly},
+		"the operator removes the owner":      {apitest.Operator, claim, merge(`{"metadata":{"ownerReferences":null}}`), addOnly},
+		"the garbage collector removes it":    {gc, claim, merge(`{"metadata":{"ownerReferences":null}}`), ""},
+		"the garbage collector joins a Run":   {gc, claim, joined(claim, s.foreign), owners},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := s.As(t, tc.user, s.namespace, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"persistentvolumeclaims", "persistentvolumeclaims/status"}, Verbs: []string{"get", "patch"}})
+			says(t, c.Patch(t.Context(), tc.claim.DeepCopy(), tc.patch, client.DryRunAll), tc.want)
+			if tc.want == owners || tc.want == annotations {
+				says(t, c.Status().Patch(t.Context(), tc.claim.DeepCopy(), tc.patch, client.DryRunAll), tc.want)
 			}
 		})
 	}

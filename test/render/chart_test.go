@@ -226,7 +226,7 @@ func inRelease(policy *admissionregistrationv1.ValidatingAdmissionPolicySpec, op
 
 // named puts the operators and the role for users of a release into an expression of a file.
 func named(expression, operators string) string {
-	return strings.NewReplacer("['system:serviceaccount:deckhand-system:deckhand']", operators, "deckhand-user", "prod-deckhand-user").Replace(expression)
+	return strings.NewReplacer("== 'system:serviceaccount:deckhand-system:deckhand'", "== 'system:serviceaccount:deckhand-system:prod-deckhand'", "['system:serviceaccount:deckhand-system:deckhand']", operators, "deckhand-user", "prod-deckhand-user").Replace(expression)
 }
 
 // What the chart adds to the kinds is labels and annotations.

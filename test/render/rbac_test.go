@@ -39,7 +39,7 @@ func TestInNamespacesTheOperatorHasNoOtherRights(t *testing.T) {
 		{
 			APIGroups:     []string{"admissionregistration.k8s.io"},
 			Resources:     []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
-			ResourceNames: []string{"prod-deckhand-runner-status", "prod-deckhand-runner-pods", "prod-deckhand-runner-pod-status", "prod-deckhand-decisions", "prod-deckhand-child-runs", "prod-deckhand-run-spec", "prod-deckhand-run-user", "prod-deckhand-run-session", "prod-deckhand-events"},
+			ResourceNames: []string{"prod-deckhand-runner-status", "prod-deckhand-runner-pods", "prod-deckhand-runner-pod-status", "prod-deckhand-decisions", "prod-deckhand-child-runs", "prod-deckhand-run-spec", "prod-deckhand-run-user", "prod-deckhand-run-session", "prod-deckhand-run-claims", "prod-deckhand-events"},
 			Verbs:         []string{"get"},
 		},
 		{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, ResourceNames: []string{"kubernetes"}, Verbs: []string{"get"}},

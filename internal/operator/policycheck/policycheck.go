@@ -1,8 +1,8 @@
 // Package policycheck checks that the admission policies for runners are installed. Without them a runner could write
 // to other Runs, a user who may patch pods could send signals to a runner, a Decision could carry the name of another
 // user, and the work of a Run could change after a user approved its calls. A user could create a Run that looks like
-// the child of another, or in another user's name, or that reads the conversation of another, or an event that looks
-// like the operator's. No runner is started while one is missing.
+// the child of another, or in another user's name, or that reads the conversation of another, change which Runs may use
+// the files of a Run, or create an event that looks like the operator's. No runner is started while one is missing.
 package policycheck
 
 import (
@@ -38,7 +38,7 @@ type Checker struct {
 // New returns a Checker of the policies of a release, whose names begin with prefix. They do not apply in the
 // namespaces exclude.
 func New(reader client.Reader, prefix string, exclude []string, log logr.Logger) *Checker {
-	return &Checker{reader: reader, exclude: exclude, names: []string{prefix + "-runner-status", prefix + "-runner-pods", prefix + "-runner-pod-status", prefix + "-decisions", prefix + "-child-runs", prefix + "-run-spec", prefix + "-run-user", prefix + "-run-session", prefix + "-events"}, log: log}
+	return &Checker{reader: reader, exclude: exclude, names: []string{prefix + "-runner-status", prefix + "-runner-pods", prefix + "-runner-pod-status", prefix + "-decisions", prefix + "-child-runs", prefix + "-run-spec", prefix + "-run-user", prefix + "-run-session", prefix + "-run-claims", prefix + "-events"}, log: log}
 }
 
 // Missing returns, for a message, the policies that a namespace lacks. It is empty if none is missing, or if the
