@@ -66,7 +66,7 @@ type Run struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !has(self.limits) || !(has(self.limits.modelCalls) || has(self.limits.toolCalls) || has(self.limits.depth) || has(self.limits.wait) || has(self.limits.modelOutage))",message="limits.modelCalls, toolCalls, depth, wait and modelOutage are not allowed for a workflow: remove them, or set them in the Agents"
 // +kubebuilder:validation:XValidation:rule="!has(self.workflow) || (!has(self.maxRetries) || self.maxRetries == 1) && (!has(self.maxDisruptions) || self.maxDisruptions == 10)",message="maxRetries and maxDisruptions are not allowed for a workflow: set maxRetries of the nodes of the Workflow"
 // +kubebuilder:validation:XValidation:rule="!has(self.workflow) || !has(self.images)",message="images is not allowed for a workflow: remove images"
-// +kubebuilder:validation:XValidation:rule="!has(self.continueFrom) || (has(self.workflow) ? !has(self.continueFrom.step) && self.continueFrom.?workspace.orValue('Copy') == 'Copy' : !has(self.continueFrom.node))",message="continueFrom.node is only for a workflow, and step and workspace: Fresh are only for an agent: remove the others"
+// +kubebuilder:validation:XValidation:rule="!has(self.continueFrom) || (has(self.workflow) ? !has(self.continueFrom.step) && self.continueFrom.?workspace.orValue('Copy') == 'Copy' : !has(self.continueFrom.node))",message="continueFrom.node is only for a workflow, and step and workspace: Share or Fresh are only for an agent: remove the others"
 type RunSpec struct {
 	// agent is the name of the Agent, in the same namespace, that does the work. While it does
 	// not exist or is not Ready, the Run waits with Succeeded=Unknown, reason Pending, for at
@@ -231,9 +231,11 @@ type ContinueFrom struct {
 	// +optional
 	Node string `json:"node,omitempty"`
 	// workspace is which files the agent has. Copy: a copy of the files of that Run, made before the
-	// agent starts. Fresh: the files that the Agent starts with; the model reads a line that says
-	// so. Default Copy.
-	// +kubebuilder:validation:Enum=Copy;Fresh
+	// agent starts. Share: the files of that Run themselves, on its PersistentVolumeClaim, which is
+	// kept until the retention of the last of its Runs; while another Run uses it, this Run waits
+	// with reason Queued, and if it is deleted, this Run ends with reason NothingToContinue. Fresh:
+	// the files that the Agent starts with; the model reads a line that says so. Default Copy.
+	// +kubebuilder:validation:Enum=Copy;Share;Fresh
 	// +kubebuilder:default=Copy
 	// +optional
 	Workspace ContinueWorkspace `json:"workspace,omitempty"`
@@ -248,6 +250,7 @@ type ContinueWorkspace string
 // The files of a Run that continues another.
 const (
 	ContinueCopy  ContinueWorkspace = "Copy"
+	ContinueShare ContinueWorkspace = "Share"
 	ContinueFresh ContinueWorkspace = "Fresh"
 )
 

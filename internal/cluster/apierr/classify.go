@@ -227,7 +227,17 @@ func CheckUnchanged(ctx context.Context, live client.Reader, kind string, read c
 // Delete deletes exactly this object, and no other that has its name by now. It succeeds if the object no longer exists.
 func Delete(ctx context.Context, c client.Writer, o client.Object, kind string, options ...client.DeleteOption) error {
 	uid := o.GetUID()
-	err := c.Delete(ctx, o, append(options, client.Preconditions{UID: &uid})...)
+	return deleteIf(ctx, c, o, kind, append(options, client.Preconditions{UID: &uid})...)
+}
+
+// DeleteUnchanged deletes an object if it is still as it was read. Otherwise the error is a conflict.
+func DeleteUnchanged(ctx context.Context, c client.Writer, o client.Object, kind string) error {
+	uid, version := o.GetUID(), o.GetResourceVersion()
+	return deleteIf(ctx, c, o, kind, client.Preconditions{UID: &uid, ResourceVersion: &version})
+}
+
+func deleteIf(ctx context.Context, c client.Writer, o client.Object, kind string, options ...client.DeleteOption) error {
+	err := c.Delete(ctx, o, options...)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting %s %s: %w", kind, o.GetName(), err)
 	}

@@ -62,7 +62,7 @@ func (r *Reconciler) applyStep(ctx context.Context, s state, p plan) (facts, err
 	case p.signal != nil:
 		return facts{}, r.sendSignals(ctx, p.signal, p.signals)
 	case p.deleteVolume != nil:
-		return facts{}, apierr.Delete(ctx, r.client, p.deleteVolume, "PersistentVolumeClaim")
+		return facts{}, apierr.DeleteUnchanged(ctx, r.client, p.deleteVolume, "PersistentVolumeClaim") // another Run may have joined it
 	case p.deleteRun:
 		return facts{}, apierr.Delete(ctx, r.client, s.run, "Run", client.PropagationPolicy(metav1.DeletePropagationBackground))
 	}
@@ -87,6 +87,9 @@ func (r *Reconciler) prepareAttempt(ctx context.Context, s state) (facts, error)
 		if t.Number > 0 {
 			return facts{queued: &t}, nil
 		}
+	}
+	if err := r.volumes.join(ctx, s); err != nil {
+		return facts{}, err
 	}
 	return facts{}, r.prepare(ctx, s)
 }

@@ -38,6 +38,7 @@ type cluster struct {
 	// source is the Run that the Run continues; isNeeded: another continues this one.
 	source   continuing.Source
 	isNeeded bool
+	use      continuing.Use // by other Runs, of the volume of a finished Run
 	// unrecorded is the first attempt, as the operator remembers it; nil: it has none, or was
 	// started again.
 	unrecorded *v1alpha1.Attempt
@@ -88,6 +89,12 @@ func (c *cluster) observed() state {
 	s.source = c.source
 	if s.attempt() > 0 {
 		s.source = continuing.Source{VolumeClaim: c.source.VolumeClaim}
+		if s.run.Status.Attempt.PodUID == "" {
+			s.source.User, s.source.Copier = c.source.User, c.source.Copier
+		}
+	}
+	if s.run.Status.CompletionTime != nil {
+		s.use = c.use
 	}
 	s.missingConfigMap = c.lacks
 	s.volume, s.startupWarning, s.podDefaults, s.networkPolicies = c.claim, c.trouble, c.supply, c.fenced
@@ -185,6 +192,8 @@ func (c *cluster) apply(s state, p plan) facts {
 	switch {
 	case p.nextAttempt != nil && p.nextAttempt.unrecorded:
 		f.prepared = p.nextAttempt.Attempt
+	case p.nextAttempt != nil && sharesSource(c.run) && s.attempt() == 0:
+		c.claim = c.source.VolumeClaim.DeepCopy()
 	case p.child != nil:
 		f = c.make(s, p)
 	case p.create != nil:
@@ -247,7 +256,7 @@ func (c *cluster) create(s state, p plan) facts {
 		}
 		return facts{podNameTaken: true}
 	}
-	if s.run.Status.Attempt.VolumeClaim != "" && c.claim == nil {
+	if s.run.Status.Attempt.VolumeClaim != "" && c.claim == nil && !sharesSource(c.run) {
 		c.claim = runnerpod.NewVolumeClaim(podInputOf(s, s.run.Status.Attempt.Number))
 	}
 	pod := p.create.DeepCopy()

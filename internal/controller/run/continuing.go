@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +31,9 @@ func observeSource(ctx context.Context, from continuing.Reader, s *state) (err e
 		s.source, err = from.Source(ctx, s.run)
 	case copiesSource(*s, s.attempt()):
 		s.source.VolumeClaim, err = from.VolumeClaim(ctx, s.run.Namespace, s.run.Status.ContinuedFrom.VolumeClaim)
+		if err == nil && s.run.Status.Attempt.PodUID == "" {
+			err = from.Blocked(ctx, s.run, &s.source)
+		}
 	}
 	return err
 }
@@ -48,13 +50,30 @@ func copiesSource(s state, attempt int32) bool {
 
 // sourceVolumeOf returns the volume from which the pod of an attempt copies; nil: it copies nothing.
 func sourceVolumeOf(s state, attempt int32) *corev1.PersistentVolumeClaim {
-	if !copiesSource(s, attempt) {
+	if !copiesSource(s, attempt) || sharesSource(s.run) {
 		return nil
 	}
 	return s.source.VolumeClaim
 }
 
-// A Run that waits for the end of a workflow, or of a pod, is reconciled again after this: no event wakes it.
+// sharesSource reports whether a Run works on the files of the Run that it continues, also before it has started.
+func sharesSource(run *v1alpha1.Run) bool {
+	return run.Spec.ContinueFrom != nil && run.Spec.ContinueFrom.Workspace == v1alpha1.ContinueShare
+}
+
+// sourceInUse waits while another Run changes or copies the files, which began at the same time.
+func sourceInUse(s state) (plan, bool) {
+	problem := continuing.InUse(s.source)
+	if problem == nil {
+		return plan{}, false
+	}
+	p := waitingUnbounded(s, problem.Reason, problem.Message)
+	p.wake = podEndWait
+	return p, true
+}
+
+// A Run that waits for the end of a workflow, of another Run on the files, or of a pod, is reconciled again after this:
+// no event wakes it.
 const (
 	workflowWait = 30 * time.Second
 	podEndWait   = 5 * time.Second
@@ -76,9 +95,9 @@ func sourceNotReady(s state) (plan, bool) {
 	}
 	p := waitingUnbounded(s, problem.Reason, problem.Message)
 	switch {
-	case s.source.Workflow != nil:
+	case s.source.Workflow != nil, s.source.User != nil:
 		p.wake = workflowWait
-	case s.source.Pod != nil:
+	case s.source.Pod != nil, s.source.Copier != nil:
 		p.wake = podEndWait
 	}
 	return p, true
@@ -99,10 +118,7 @@ func sourceLost(s state) (plan, bool) {
 
 // sourceLostBeforeStart ends a Run whose pod cannot start because the files to copy no longer exist.
 func sourceLostBeforeStart(s state) (plan, bool) {
-	isCopied := slices.ContainsFunc(s.pod().Status.InitContainerStatuses, func(c corev1.ContainerStatus) bool {
-		return c.Name == runnerpod.FetchContainer && c.State.Terminated != nil && c.State.Terminated.ExitCode == 0
-	})
-	if isCopied || unschedulable(s.pod()) == "" && s.startupWarning == "" {
+	if runnerpod.HasFetched(s.pod()) || unschedulable(s.pod()) == "" && s.startupWarning == "" {
 		return plan{}, false
 	}
 	return sourceLost(s)
@@ -118,16 +134,22 @@ var sourceChanged = predicate.Funcs{
 	},
 }
 
-// continuing returns the Runs that wait for a Run which they continue.
+// continuing returns the Runs that wait for a Run which they continue, or which works on the files of that Run.
 func (r runFinder) continuing(ctx context.Context, source client.Object) []reconcile.Request {
-	waiting, err := continuing.Unfinished(ctx, r.client, client.ObjectKeyFromObject(source))
-	if err != nil {
-		return nil // the cache is closing
+	names := []string{source.GetName()}
+	if run, is := source.(*v1alpha1.Run); is && runnerpod.SharesSource(run) {
+		names = append(names, run.Status.ContinuedFrom.Runs...)
 	}
 	var out []reconcile.Request
-	for i := range waiting {
-		if waiting[i].Status.Attempt == nil {
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&waiting[i])})
+	for _, name := range names {
+		waiting, err := continuing.Unfinished(ctx, r.client, client.ObjectKey{Namespace: source.GetNamespace(), Name: name})
+		if err != nil {
+			return nil // the cache is closing
+		}
+		for i := range waiting {
+			if waiting[i].Status.Attempt == nil {
+				out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&waiting[i])})
+			}
 		}
 	}
 	return out

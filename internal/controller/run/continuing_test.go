@@ -22,6 +22,11 @@ func continuesFirst(r *v1alpha1.Run) {
 	r.Spec.ContinueFrom = &v1alpha1.ContinueFrom{Run: "first", Workspace: v1alpha1.ContinueCopy}
 }
 
+// sharesFirst is a Run that works on the files of the Run first.
+func sharesFirst(r *v1alpha1.Run) {
+	r.Spec.ContinueFrom = &v1alpha1.ContinueFrom{Run: "first", Workspace: v1alpha1.ContinueShare}
+}
+
 // firstIs makes the Run first as it is at a time of a story.
 func firstIs(mods ...func(*v1alpha1.Run)) func(*cluster) {
 	return func(c *cluster) {
@@ -99,6 +104,40 @@ var continuingStories = map[string]story{
 			at(23*second, "x-2 exits 1", exits(2, 1)),
 			at(90*second, "x-3 runs", starts(3)),
 			at(91*second, "the runner commits", reports(3, commits("Finished", ""))),
+		},
+	},
+	"shares": {
+		title: "a Run works on the files of another itself, after all others that use them; they stay until the last has ended",
+		run:   sharesFirst,
+		beats: []beat{
+			at(0, "Run first has ended, and Run second works on its files", all(firstIs(hasEndedWith(v1alpha1.ReasonFinished)), func(c *cluster) {
+				c.source.User = gen.Run(func(r *v1alpha1.Run) { r.Name = "second" })
+				c.source.VolumeClaim.Annotations = map[string]string{v1alpha1.AnnotationRetention: "60m"}
+			})),
+			at(60*second, "Run second has ended, and pod third-1 copies its files", func(c *cluster) {
+				c.source.User, c.source.Copier = nil, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "third-1"}}
+			}),
+			at(70*second, "pod third-1 has its copy", func(c *cluster) { c.source.Copier = nil }),
+			at(80*second, "x-1 runs", starts(1)),
+			at(90*second, "the runner commits", reports(1, commits("Finished", ""))),
+			at(90*second, "Run fourth continues, on the same files", func(c *cluster) {
+				c.use.Active = gen.Run(func(r *v1alpha1.Run) { r.Name = "fourth" })
+			}),
+			at(91*second, "x-1 exits 0", exits(1, 0)),
+			at(6*60*second, "Run fourth ends", func(c *cluster) {
+				c.use = continuing.Use{Last: gen.Run(hasEndedWith(v1alpha1.ReasonFinished), func(r *v1alpha1.Run) { at := metav1.NewTime(c.now); r.Status.CompletionTime = &at })}
+			}),
+		},
+	},
+	"shares-lost": {
+		title: "the shared files are deleted, so nothing begins with an empty volume",
+		run:   func(r *v1alpha1.Run) { sharesFirst(r); *r.Spec.MaxRetries = 3 },
+		beats: []beat{
+			at(0, "Run first has ended", firstIs(hasEndedWith(v1alpha1.ReasonFinished))),
+			at(1*second, "x-1 runs", starts(1)),
+			at(2*second, "the runner reports", reports(1)),
+			at(3*second, "the volume is deleted", func(c *cluster) { c.claim, c.source = nil, continuing.Source{} }),
+			at(4*second, "x-1 exits 1", exits(1, 1)),
 		},
 	},
 	"kept-for-another": {

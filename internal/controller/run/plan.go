@@ -89,6 +89,9 @@ func nextAttempt(s state, c budget) *attemptReservation {
 	}
 	if s.durable() {
 		next.VolumeClaim = runnerpod.VolumeClaimName(s.run)
+		if sharesSource(s.run) && s.source.VolumeClaim != nil {
+			next.VolumeClaim = s.source.VolumeClaim.Name
+		}
 	}
 	if last := s.run.Status.Attempt; last != nil {
 		next.AgentRevision, next.VolumeClaim = last.AgentRevision, last.VolumeClaim

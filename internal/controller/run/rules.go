@@ -223,7 +223,7 @@ func podMissing(s state) (plan, bool) {
 		p.nextAttempt = nextAttempt(s, budgetNone)
 		p.nextAttempt.AgentRevision = s.revision.Hash
 	default:
-		for _, rule := range []func(state) (plan, bool){volumeLost, volumeTerminating, sourceLost, fileOwnerRefused} {
+		for _, rule := range []func(state) (plan, bool){volumeLost, volumeTerminating, sourceLost, sourceInUse, fileOwnerRefused} {
 			if without, is := rule(s); is {
 				return without, true
 			}

@@ -32,6 +32,8 @@ type state struct {
 	// does not exist. sharedFilesLost: it was deleted after other Runs had changed its files.
 	volume          *corev1.PersistentVolumeClaim
 	sharedFilesLost bool
+	// use is how the other Runs that share the volume of a finished Run use it.
+	use continuing.Use
 	// source is the Run that this one continues; zero: none, or it is not needed any more.
 	source continuing.Source
 	// isNeeded: another Run continues this one, and has no copy of its files yet.

@@ -24,7 +24,7 @@ func (s state) durable() bool {
 	if a := s.run.Status.Attempt; a != nil {
 		return a.VolumeClaim != ""
 	}
-	return s.revision != nil && (s.revision.Agent.Workspace.Durable || s.sharesVolume())
+	return s.revision != nil && (s.revision.Agent.Workspace.Durable || s.sharesVolume() || sharesSource(s.run))
 }
 
 // suspendedFor returns why the runner of the current attempt left on purpose, as it reported: Waiting or Paused; empty:

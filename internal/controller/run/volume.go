@@ -8,10 +8,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/cluster/apierr"
+	"github.com/deckhand-dev/deckhand/internal/run/continuing"
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 )
 
@@ -41,7 +43,7 @@ func readVolume(ctx context.Context, from client.Reader, s *state) error {
 
 // create creates the volume of a Run before its first pod.
 func (v volumes) create(ctx context.Context, s state) (facts, error) {
-	if s.run.Status.Attempt.VolumeClaim == "" || s.volume != nil {
+	if s.run.Status.Attempt.VolumeClaim == "" || s.volume != nil || runnerpod.SharesSource(s.run) {
 		return facts{}, nil
 	}
 	volume := runnerpod.NewVolumeClaim(podInputOf(s, s.run.Status.Attempt.Number))
@@ -55,6 +57,23 @@ func (v volumes) create(ctx context.Context, s state) (facts, error) {
 		return facts{volumeRefused: err}, nil
 	}
 	return facts{}, fmt.Errorf("creating PersistentVolumeClaim %s: %w", volume.Name, err)
+}
+
+// join makes a Run an owner of the volume of the Run that it continues, and the one that uses it, before its first
+// attempt is recorded. Of several Runs that would, one succeeds: the others have read another version of the volume.
+func (v volumes) join(ctx context.Context, s state) error {
+	if !sharesSource(s.run) || s.attempt() > 0 || s.source.VolumeClaim == nil {
+		return nil
+	}
+	patch := runnerpod.Join(s.run, s.source.VolumeClaim)
+	if patch == nil {
+		return nil
+	}
+	claim := s.source.VolumeClaim.DeepCopy()
+	if err := v.client.Patch(ctx, claim, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("joining PersistentVolumeClaim %s: %w", claim.Name, err)
+	}
+	return nil
 }
 
 // find reads the volume that has the name of the Run's volume: either its own, which the cache does not show yet, or
@@ -115,9 +134,12 @@ func volumeLost(s state) (plan, bool) {
 	switch {
 	case !s.volumeDeleted():
 		return plan{}, false
+	case runnerpod.SharesSource(s.run) && !s.hasSideEffects(): // a new volume would be empty
+		problem := continuing.Deleted(s.run.Status.ContinuedFrom.Runs[0], a.VolumeClaim)
+		return failure(problem.Reason, problem.Message), true
 	case s.sharedFilesLost:
 		return failure(v1alpha1.ReasonPodLost, fmt.Sprintf("PersistentVolumeClaim %s was deleted with files that other Runs of the workflow had changed, so the Run does not start with an empty one", a.VolumeClaim)), true
-	case a.Number == 1 || !s.hasSideEffects():
+	case !runnerpod.SharesSource(s.run) && (a.Number == 1 || !s.hasSideEffects()):
 		return plan{}, false
 	}
 	return failure(v1alpha1.ReasonPodLost, fmt.Sprintf("PersistentVolumeClaim %s was deleted with the files and the journal. The agent had already changed something, so the Run is not started again", a.VolumeClaim)), true
@@ -156,11 +178,17 @@ func notTerminating(pods []corev1.Pod) []corev1.Pod {
 	return slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
 }
 
-// volumeExpired reports whether the retention of the volume has passed, or how much of it is left. A shared volume
-// belongs to the parent and does not expire here.
+// volumeExpired reports whether the retention of the volume has passed, or how much of it is left. A volume that Runs of
+// a workflow share belongs to the parent and does not expire here. That of Runs that continue each other expires after
+// the end of the last.
 func volumeExpired(s state) (done bool, left time.Duration) {
-	if s.volume == nil || s.sharesVolume() {
+	switch {
+	case s.volume == nil || s.sharesVolume():
 		return false, 0
+	case s.use.Active != nil:
+		return false, neededWait
+	case s.use.Last != nil:
+		return runnerpod.RetentionExpired(s.use.Last, s.volume, s.now)
 	}
 	return runnerpod.RetentionExpired(s.run, s.volume, s.now)
 }
@@ -178,6 +206,9 @@ func (s state) sharesVolume() bool {
 // the API server can confirm that it does not exist: the cache may be late.
 func (v volumes) observe(ctx context.Context, s *state) error {
 	err := readVolume(ctx, v.client, s)
+	if err == nil && s.volume != nil && s.run.Status.CompletionTime != nil {
+		s.use, err = continuing.UseOf(ctx, v.client, s.run, s.volume)
+	}
 	if err != nil || s.run.Status.CompletionTime != nil || !s.volumeDeleted() {
 		return err
 	}
@@ -187,7 +218,7 @@ func (v volumes) observe(ctx context.Context, s *state) error {
 		}
 	}
 	a := s.run.Status.Attempt
-	if created := a.Number > 1 || a.PodUID != "" || s.sharedFilesLost; s.volume != nil || !created {
+	if created := a.Number > 1 || a.PodUID != "" || s.sharedFilesLost || runnerpod.SharesSource(s.run); s.volume != nil || !created {
 		return nil
 	}
 	err = readVolume(ctx, v.live, s)

@@ -55,7 +55,7 @@ func (r *Reconciler) applyStep(ctx context.Context, s state, p plan) (facts, err
 	case len(p.own) > 0:
 		return facts{}, r.ownDecisions(ctx, s.run, p.own)
 	case p.deleteVolume != nil:
-		return facts{}, apierr.Delete(ctx, r.client, p.deleteVolume, "PersistentVolumeClaim")
+		return facts{}, apierr.DeleteUnchanged(ctx, r.client, p.deleteVolume, "PersistentVolumeClaim") // another Run may have joined it
 	case p.deleteRun:
 		return facts{}, apierr.Delete(ctx, r.client, s.run, "Run", client.PropagationPolicy(metav1.DeletePropagationBackground))
 	}

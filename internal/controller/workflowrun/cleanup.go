@@ -55,14 +55,20 @@ func deleteExpired(s state, p plan) plan {
 	return p
 }
 
-// deleteExpiredVolumes deletes volumes whose retention has passed, when no child can create another pod and no pod uses
-// them.
+// deleteExpiredVolumes deletes volumes whose retention has passed, after the end of the last Run that continued one of the
+// children on its files, when no child can create another pod and no pod uses them.
 func deleteExpiredVolumes(s state, p plan) plan {
 	working := slices.ContainsFunc(s.children, func(c *v1alpha1.Run) bool { return !runstatus.IsFinished(c) })
 	for i := range s.volumes {
 		claim := &s.volumes[i]
-		done, left := runnerpod.RetentionExpired(s.run, claim, s.now)
+		use, last := s.volumeUses[claim.Name], s.run
+		if use.Last != nil {
+			last = use.Last
+		}
+		done, left := runnerpod.RetentionExpired(last, claim, s.now)
 		switch {
+		case use.Active != nil:
+			p.wake = earlier(p.wake, neededWait)
 		case !done:
 			p.wake = earlier(p.wake, left)
 		case s.isNeeded:

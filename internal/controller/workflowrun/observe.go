@@ -103,8 +103,16 @@ func (r *Reconciler) observeFinished(ctx context.Context, s *state) (err error) 
 	if s.isNeeded, err = continuing.IsNeeded(ctx, r.client, s.run); err != nil {
 		return err
 	}
-	s.volumes, s.volumesInUse, err = r.observeVolumes(ctx, s.run)
-	return err
+	if s.volumes, s.volumesInUse, err = r.observeVolumes(ctx, s.run); err != nil {
+		return err
+	}
+	s.volumeUses = map[string]continuing.Use{}
+	for i := range s.volumes {
+		if s.volumeUses[s.volumes[i].Name], err = continuing.UseOf(ctx, r.client, s.run, &s.volumes[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // observeChildren returns the children of a Run from the cache. They are not copied and must not be changed.

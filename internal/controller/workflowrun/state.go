@@ -8,6 +8,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
+	"github.com/deckhand-dev/deckhand/internal/run/continuing"
 	"github.com/deckhand-dev/deckhand/internal/workflow"
 )
 
@@ -36,6 +37,8 @@ type state struct {
 	// volumes are the volumes that children share. volumesInUse has the names of the volumes that a pod still uses.
 	volumes      []corev1.PersistentVolumeClaim
 	volumesInUse map[string]bool
+	// volumeUses is how Runs use them that continue children on their files.
+	volumeUses map[string]continuing.Use
 	// isNeeded: a Run continues this one or one of its children, and has no copy of the files yet.
 	isNeeded bool
 	// defaultTTL is the TTL of Runs without one; 0: they are kept.

@@ -2,9 +2,13 @@ package continuing
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
+	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -23,7 +27,7 @@ func (p Problem) IsFinal() bool {
 
 // Check returns why a Run cannot continue its source; nil: it can.
 func Check(run *v1alpha1.Run, s Source) *Problem {
-	for _, check := range []func(*v1alpha1.Run, Source) *Problem{exists, isNamed, fits, hasEnded, isKept, hasPrompt} {
+	for _, check := range []func(*v1alpha1.Run, Source) *Problem{exists, isNamed, fits, hasEnded, isKept, isFree, hasPrompt} {
 		if p := check(run, s); p != nil {
 			return p
 		}
@@ -106,6 +110,30 @@ func isKept(_ *v1alpha1.Run, s Source) *Problem {
 		return nothing("Run %s kept no conversation and no files, because workspace.durability of Agent %s was Pod. Set it to Volume, so that later Runs can be continued, and create a Run without continueFrom", name, agent)
 	case s.VolumeClaim == nil || s.VolumeClaim.DeletionTimestamp != nil:
 		return Deleted(name, a.VolumeClaim)
+	}
+	return nil
+}
+
+// isFree waits for other Runs that use the files.
+func isFree(run *v1alpha1.Run, s Source) *Problem {
+	if p := InUse(s); p != nil {
+		return p
+	}
+	owners := runnerpod.Owners(s.VolumeClaim)
+	isOwner := slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return o.UID == run.UID })
+	if run.Spec.ContinueFrom.Workspace == v1alpha1.ContinueShare && len(owners) >= runnerpod.MaxOwners && !isOwner {
+		return misconfigured("%d Runs have PersistentVolumeClaim %s, and as many can share one. Delete Runs of them, or set spec.continueFrom.workspace to Copy in a new Run", len(owners), s.VolumeClaim.Name)
+	}
+	return nil
+}
+
+// InUse returns what a Run waits for because it uses the files of its source; nil: no other Run does.
+func InUse(s Source) *Problem {
+	switch {
+	case s.User != nil:
+		return &Problem{v1alpha1.ReasonQueued, fmt.Sprintf("Waiting for the end of Run %s, which works on the files of the Run that this Run continues (its spec.continueFrom.workspace is Share)", s.User.Name)}
+	case s.Copier != nil:
+		return &Problem{v1alpha1.ReasonQueued, fmt.Sprintf("Waiting for pod %s, which copies the files of the Run that this Run continues", s.Copier.Name)}
 	}
 	return nil
 }

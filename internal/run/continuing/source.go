@@ -23,8 +23,12 @@ type Source struct {
 	VolumeClaim *corev1.PersistentVolumeClaim
 	// Workflow is an active Run whose other child Runs may still change the files; nil: there is none.
 	Workflow *v1alpha1.Run
-	// Pod is a pod of the Run that may still change the files; nil: there is none.
+	// User is a Run that continues another one on the files themselves, and has not ended; nil: there is none.
+	User *v1alpha1.Run
+	// Pod is a pod that may still change the files; nil: there is none.
 	Pod *corev1.Pod
+	// Copier is a pod that copies the files, for a Run that will change them; nil: there is none.
+	Copier *corev1.Pod
 	// Circle are the names of Runs that wait for each other, this one first; nil: they do not.
 	Circle []string
 }
@@ -62,9 +66,89 @@ func (r Reader) Source(ctx context.Context, run *v1alpha1.Run) (Source, error) {
 	if s.Workflow, err = r.activeWorkflow(ctx, &source); err != nil {
 		return s, err
 	}
-	s.Pod, err = r.activePod(ctx, &source)
-	return s, err
+	if s.Pod, err = r.activePod(ctx, &source); s.Pod != nil || err != nil || run.Spec.ContinueFrom.Workspace == v1alpha1.ContinueFresh {
+		return s, err
+	}
+	return s, r.readUse(ctx, run, &s)
 }
+
+// readUse reads who else uses the files of the source of a Run.
+func (r Reader) readUse(ctx context.Context, run *v1alpha1.Run, s *Source) error {
+	last, err := r.userOf(ctx, run, s.VolumeClaim)
+	if last != nil && !runstatus.IsFinished(last) {
+		s.User = last
+	}
+	if s.User != nil || err != nil {
+		return err
+	}
+	if shared, _ := runnerpod.SharedVolumeClaim(s.Run); shared != "" || s.VolumeClaim.Annotations[v1alpha1.AnnotationUsedBy] != "" {
+		if s.Pod, err = r.podWith(ctx, v1alpha1.LabelVolumeClaim, s.VolumeClaim, mayWrite); s.Pod != nil || err != nil {
+			return err
+		}
+	}
+	if run.Spec.ContinueFrom.Workspace == v1alpha1.ContinueShare {
+		s.Copier, err = r.podWith(ctx, v1alpha1.LabelSourceVolumeClaim, s.VolumeClaim, mayCopy)
+	}
+	return err
+}
+
+// userOf returns the other Run that used the files on a volume last; nil: none did, or it was deleted. An end that the
+// cache shows is final. A Run that it does not show may be new.
+func (r Reader) userOf(ctx context.Context, run *v1alpha1.Run, claim *corev1.PersistentVolumeClaim) (*v1alpha1.Run, error) {
+	name, uid := runnerpod.UserOf(claim)
+	if name == "" || uid == run.UID {
+		return nil, nil //nolint:nilnil // no other Run has used it
+	}
+	var user v1alpha1.Run
+	found, err := r.get(ctx, run.Namespace, name, &user)
+	if !found || err != nil || user.UID != uid {
+		return nil, err
+	}
+	return &user, nil
+}
+
+// Blocked reads what keeps a Run that has started from beginning with the files of its source, as the API server has it
+// now: another Run changes them, or pods copy them, which began at the same time.
+func (r Reader) Blocked(ctx context.Context, run *v1alpha1.Run, s *Source) error {
+	if s.VolumeClaim == nil || run.Spec.ContinueFrom.Workspace == v1alpha1.ContinueFresh {
+		return nil
+	}
+	live := Reader{Cache: r.Live, Live: r.Live}
+	if run.Spec.ContinueFrom.Workspace == v1alpha1.ContinueShare {
+		var err error
+		s.Copier, err = r.podWith(ctx, v1alpha1.LabelSourceVolumeClaim, s.VolumeClaim, mayCopy)
+		return err
+	}
+	claim, err := live.VolumeClaim(ctx, run.Namespace, s.VolumeClaim.Name)
+	if claim == nil || err != nil {
+		return err
+	}
+	other, err := live.userOf(ctx, run, claim)
+	if other != nil && other.Status.Attempt != nil && !runstatus.IsFinished(other) { // else it waits for this one
+		s.User = other
+	}
+	return err
+}
+
+// podWith returns a pod that has the name of a volume in a label and does something with it; nil: there is none.
+func (r Reader) podWith(ctx context.Context, label string, claim *corev1.PersistentVolumeClaim, does func(*corev1.Pod) bool) (*corev1.Pod, error) {
+	var pods corev1.PodList
+	if err := r.Live.List(ctx, &pods, client.InNamespace(claim.Namespace), client.MatchingLabels{label: claim.Name}); err != nil {
+		return nil, fmt.Errorf("listing Pods: %w", err)
+	}
+	for i := range pods.Items {
+		if does(&pods.Items[i]) {
+			return &pods.Items[i], nil
+		}
+	}
+	return nil, nil //nolint:nilnil // most volumes have one Run
+}
+
+// mayWrite reports whether containers of a pod may still change files: the sandbox ends after the runner.
+func mayWrite(pod *corev1.Pod) bool { return runnerpod.IsAlive(pod) || runnerpod.IsStopping(pod) }
+
+// mayCopy reports whether a pod may still copy files.
+func mayCopy(pod *corev1.Pod) bool { return runnerpod.IsAlive(pod) && !runnerpod.HasFetched(pod) }
 
 // activePod returns the last pod of a Run that has ended, if it still works: it may be ending, or not be reachable.
 func (r Reader) activePod(ctx context.Context, run *v1alpha1.Run) (*corev1.Pod, error) {
@@ -74,7 +158,7 @@ func (r Reader) activePod(ctx context.Context, run *v1alpha1.Run) (*corev1.Pod, 
 	if err != nil {
 		return nil, fmt.Errorf("getting Pod %s: %w", a.Pod, err)
 	}
-	if !found || string(pod.UID) != a.PodUID || !runnerpod.IsAlive(&pod) {
+	if !found || string(pod.UID) != a.PodUID || !mayWrite(&pod) {
 		return nil, nil //nolint:nilnil // nothing changes the files any more
 	}
 	return &pod, nil
@@ -160,8 +244,62 @@ func (r Reader) IsReady(ctx context.Context, run *v1alpha1.Run) (bool, error) {
 	if !found || !runstatus.IsFinished(&source) {
 		return false, nil
 	}
-	workflow, err := r.activeWorkflow(ctx, &source)
-	return workflow == nil, err
+	if workflow, err := r.activeWorkflow(ctx, &source); workflow != nil || err != nil || from.Workspace == v1alpha1.ContinueFresh {
+		return workflow == nil, err
+	}
+	user, err := r.cachedUser(ctx, run, &source)
+	return user == nil, err
+}
+
+// cachedUser returns the Run that uses the files of a source and has not ended, as the cache knows it; nil: there is none.
+func (r Reader) cachedUser(ctx context.Context, run, source *v1alpha1.Run) (*v1alpha1.Run, error) {
+	a := source.Status.Attempt
+	if a == nil || a.VolumeClaim == "" {
+		return nil, nil //nolint:nilnil // it has no files
+	}
+	cached := Reader{Cache: r.Cache, Live: r.Cache}
+	claim, err := cached.VolumeClaim(ctx, run.Namespace, a.VolumeClaim)
+	if claim == nil || err != nil {
+		return nil, err
+	}
+	user, err := cached.userOf(ctx, run, claim)
+	if user == nil || err != nil || runstatus.IsFinished(user) {
+		return nil, err
+	}
+	return user, nil
+}
+
+// A Use is how the Runs that share a volume use it.
+type Use struct {
+	// Active is one of them that has not ended; nil: all have.
+	Active *v1alpha1.Run
+	// Last is the one of them that ended last.
+	Last *v1alpha1.Run
+}
+
+// UseOf returns how other Runs share the volume of a finished Run, or of its children; zero: none does.
+func UseOf(ctx context.Context, cached client.Reader, run *v1alpha1.Run, claim *corev1.PersistentVolumeClaim) (Use, error) {
+	var use Use
+	for _, owner := range runnerpod.Owners(claim) {
+		if owner.UID == run.UID {
+			continue
+		}
+		var other v1alpha1.Run
+		found, err := apierr.Found(cached.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: owner.Name}, &other))
+		switch {
+		case err != nil:
+			return Use{}, fmt.Errorf("getting Run %s: %w", owner.Name, err)
+		case !found || other.UID != owner.UID: // it was deleted, or its end is not known yet
+		case other.Status.CompletionTime == nil:
+			return Use{Active: &other}, nil
+		case use.Last == nil || use.Last.Status.CompletionTime.Before(other.Status.CompletionTime):
+			use.Last = &other
+		}
+	}
+	if use.Last != nil && !use.Last.Status.CompletionTime.After(run.Status.CompletionTime.Time) {
+		use.Last = nil
+	}
+	return use, nil
 }
 
 // UnfinishedBySource is the field that indexes Runs which have not ended by the Run that they continue, and by anySource.
@@ -220,8 +358,12 @@ func isSourceOf(ctx context.Context, cached client.Reader, run, other *v1alpha1.
 	return slices.ContainsFunc(above, func(a children.Ancestor) bool { return a.UID == run.UID }), err
 }
 
-// needs reports whether a Run still needs the files of its source: until it has a copy of its own.
+// needs reports whether a Run still needs the files of its source: until it has a copy of its own, or has joined its
+// volume, which is kept for both then.
 func needs(run *v1alpha1.Run) bool {
 	a := run.Status.Attempt
+	if a != nil && run.Spec.ContinueFrom.Workspace == v1alpha1.ContinueShare {
+		return false
+	}
 	return a == nil || a.VolumeClaim == "" || run.Status.Progress == nil
 }

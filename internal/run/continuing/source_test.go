@@ -2,6 +2,7 @@ package continuing_test
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -103,6 +104,152 @@ func TestReadingTheSource(t *testing.T) {
 	}
 }
 
+func shares(r *v1alpha1.Run) {
+	r.Spec.ContinueFrom = &v1alpha1.ContinueFrom{Run: "first", Workspace: v1alpha1.ContinueShare}
+	r.Status.ContinuedFrom = &v1alpha1.ContinuedFrom{Runs: []string{"first"}, VolumeClaim: "deckhand-run-first"}
+}
+
+// usedBy makes a Run the one that uses a volume.
+func usedBy(claim *corev1.PersistentVolumeClaim, run *v1alpha1.Run) *corev1.PersistentVolumeClaim {
+	claim = claim.DeepCopy()
+	claim.Annotations = map[string]string{v1alpha1.AnnotationUsedBy: run.Name + "/" + string(run.UID)}
+	claim.OwnerReferences = append(claim.OwnerReferences, metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Run", Name: run.Name, UID: run.UID})
+	return claim
+}
+
+// labeled is a pod with a volume in a label.
+func labeled(name, label string, hasFetched bool) *corev1.Pod {
+	pod := podOf(name, corev1.PodRunning)
+	pod.Name, pod.UID, pod.Labels = name, "uid-"+pod.UID, map[string]string{label: "deckhand-run-first"}
+	if hasFetched {
+		pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "fetch", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}}
+	}
+	return pod
+}
+
+// Of the Runs that change the files of a Run, one works at a time, and none while a pod copies them.
+func TestWhoUsesTheFiles(t *testing.T) {
+	first, second, ended := run("first", done), run("second", shares), run("second", shares, done)
+	claim := claimOf(first, "first")
+	owners := claimOf(first, "first")
+	for range 15 {
+		owners.OwnerReferences = append(owners.OwnerReferences, metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Run", Name: "o", UID: "o"})
+	}
+	stopping := labeled("second-1", v1alpha1.LabelVolumeClaim, true)
+	stopping.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "runner", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}}
+	for name, tc := range map[string]struct {
+		objects     []client.Object
+		share, copy string // the reasons of the problems; empty: none
+		fresh       string
+		ready       bool // as the queue sees it
+	}{
+		"none":                      {[]client.Object{claim}, "", "", "", true},
+		"one that works":            {[]client.Object{usedBy(claim, second), second}, "Queued", "Queued", "", false},
+		"one that ended":            {[]client.Object{usedBy(claim, ended), ended}, "", "", "", true},
+		"one that was deleted":      {[]client.Object{usedBy(claim, second)}, "", "", "", true},
+		"a namesake of it":          {[]client.Object{usedBy(claim, second), run("second", func(r *v1alpha1.Run) { r.UID = "other" })}, "", "", "", true},
+		"this Run":                  {[]client.Object{usedBy(claim, run("x"))}, "", "", "", true},
+		"a pod of one that ended":   {[]client.Object{usedBy(claim, ended), ended, labeled("second-1", v1alpha1.LabelVolumeClaim, true)}, "Queued", "Queued", "", true},
+		"its sandbox":               {[]client.Object{usedBy(claim, ended), ended, stopping}, "Queued", "Queued", "", true},
+		"a pod that copies":         {[]client.Object{claim, labeled("third-1", v1alpha1.LabelSourceVolumeClaim, false)}, "Queued", "", "", true},
+		"a pod that has its copy":   {[]client.Object{claim, labeled("third-1", v1alpha1.LabelSourceVolumeClaim, true)}, "", "", "", true},
+		"as many as can":            {[]client.Object{owners}, "Misconfigured", "", "", true},
+		"as many as can, with this": {[]client.Object{usedBy(owners, run("x"))}, "", "", "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := []client.Object{first.DeepCopy()}
+			for _, o := range tc.objects {
+				objects = append(objects, o.DeepCopyObject().(client.Object))
+			}
+			r := reader(t, objects...)
+			for workspace, want := range map[v1alpha1.ContinueWorkspace]string{v1alpha1.ContinueShare: tc.share, v1alpha1.ContinueCopy: tc.copy, v1alpha1.ContinueFresh: tc.fresh} {
+				x := run("x", func(r *v1alpha1.Run) {
+					r.Spec.ContinueFrom = &v1alpha1.ContinueFrom{Run: "first", Workspace: workspace}
+				})
+				s, err := r.Source(t.Context(), x)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := ""
+				if p := continuing.Check(x, s); p != nil {
+					got = p.Reason
+				}
+				ready, err := r.IsReady(t.Context(), x)
+				if got != want || ready != (tc.ready || workspace == v1alpha1.ContinueFresh) || err != nil {
+					t.Errorf("%s: %q, ready: %v, %v; want %q", workspace, got, ready, err, want)
+				}
+			}
+		})
+	}
+}
+
+// A Run that has started looks again, at the API server: others may have begun at the same time.
+func TestWhoBeganAtTheSameTime(t *testing.T) {
+	first, claim := run("first", done), claimOf(run("first"), "first")
+	second, started := run("second", shares), run("second", shares, func(r *v1alpha1.Run) { r.Status.Attempt = &v1alpha1.Attempt{Number: 1} })
+	for name, tc := range map[string]struct {
+		objects     []client.Object
+		share, copy bool
+	}{
+		"none":                       {[]client.Object{claim}, false, false},
+		"one that changes the files": {[]client.Object{usedBy(claim, started), started}, false, true},
+		"one that waits for this":    {[]client.Object{usedBy(claim, second), second}, false, false},
+		"a pod that copies":          {[]client.Object{claim, labeled("third-1", v1alpha1.LabelSourceVolumeClaim, false)}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := reader(t, append([]client.Object{first.DeepCopy()}, tc.objects...)...)
+			for workspace, want := range map[v1alpha1.ContinueWorkspace]bool{v1alpha1.ContinueShare: tc.share, v1alpha1.ContinueCopy: tc.copy, v1alpha1.ContinueFresh: false} {
+				x := run("x", func(r *v1alpha1.Run) {
+					r.Spec.ContinueFrom = &v1alpha1.ContinueFrom{Run: "first", Workspace: workspace}
+				})
+				s := continuing.Source{VolumeClaim: claim}
+				err := r.Blocked(t.Context(), x, &s)
+				if waits := continuing.InUse(s) != nil; waits != want || err != nil {
+					t.Errorf("%s: it waits: %v, %v", workspace, waits, err)
+				}
+			}
+		})
+	}
+}
+
+// A volume is kept for the Run that ended last, and for each that has not ended.
+func TestUseOfAVolume(t *testing.T) {
+	at := func(hours time.Duration) func(*v1alpha1.Run) {
+		return func(r *v1alpha1.Run) {
+			done(r)
+			when := metav1.NewTime(gen.Noon.Add(hours * time.Hour))
+			r.Status.CompletionTime = &when
+		}
+	}
+	first := run("first", at(2))
+	for name, tc := range map[string]struct {
+		others       []*v1alpha1.Run
+		active, last string
+	}{
+		"none":                  {},
+		"one that works":        {[]*v1alpha1.Run{run("a", shares, at(3)), run("b", shares)}, "b", ""},
+		"some that ended":       {[]*v1alpha1.Run{run("a", shares, at(3)), run("b", shares, at(5)), run("c", shares, at(4))}, "", "b"},
+		"one that ended before": {[]*v1alpha1.Run{run("a", shares, at(1))}, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claim, objects := usedBy(claimOf(first, "first"), run("deleted")), []client.Object{}
+			for _, o := range tc.others {
+				claim, objects = usedBy(claim, o), append(objects, o)
+			}
+			use, err := continuing.UseOf(t.Context(), reader(t, objects...).Cache, first, claim)
+			got := func(r *v1alpha1.Run) string {
+				if r == nil {
+					return ""
+				}
+				return r.Name
+			}
+			if err != nil || got(use.Active) != tc.active || got(use.Last) != tc.last {
+				t.Errorf("active %q, last %q, %v", got(use.Active), got(use.Last), err)
+			}
+		})
+	}
+}
+
 // A Run is kept with its files as long as another one, of it or of its child Runs, has no copy.
 // If the cache shows a Run that was deleted and created again, the API server decides which one is named.
 func TestTheSourceIsNamedByItsUID(t *testing.T) {
@@ -138,6 +285,8 @@ func TestWhoNeedsARun(t *testing.T) {
 		"a Run that copies":                     {run("x", from("first"), started("claim")), true},
 		"a Run with a copy":                     {run("x", from("first"), started("claim"), reported), false},
 		"a Run that copies again in each pod":   {run("x", from("first"), started(""), reported), true},
+		"a Run that shares, and waits":          {run("x", from("first"), func(r *v1alpha1.Run) { r.Spec.ContinueFrom.Workspace = v1alpha1.ContinueShare }), true},
+		"a Run that shares, and has joined":     {run("x", from("first"), started("claim"), func(r *v1alpha1.Run) { r.Spec.ContinueFrom.Workspace = v1alpha1.ContinueShare }), false},
 		"a Run that has ended without a volume": {run("x", from("first"), started(""), done), false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -32,7 +32,7 @@ func (b builder) isRunnerOnly() bool { return b.sandbox == nil && len(b.servers)
 // needsFetch reports whether the pod has initial files.
 func (b builder) needsFetch() bool {
 	ws := b.Revision.Snapshot.Workspace
-	return ws.Git != nil || len(ws.Files) > 0 || b.Source != nil || len(b.skills) > 0
+	return ws.Git != nil || len(ws.Files) > 0 || b.Source != nil || len(b.skills) > 0 || SharesSource(b.Run)
 }
 
 // initContainers returns the containers that start before the runner: first the containers that end, then the ones that
@@ -242,7 +242,7 @@ func (b builder) fetch() corev1.Container {
 // another Run: neither the kubelet nor every file system counts directories.
 func (b builder) workspaceSize() []corev1.EnvVar {
 	isBounded := b.Revision.Agent.Workspace.Size != nil || b.Run.Status.Attempt.VolumeClaim != ""
-	if b.Source == nil && (b.Revision.Snapshot.Workspace.Git == nil || !isBounded) {
+	if b.Source == nil && !SharesSource(b.Run) && (b.Revision.Snapshot.Workspace.Git == nil || !isBounded) {
 		return nil
 	}
 	size := b.size()

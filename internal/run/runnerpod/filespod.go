@@ -102,7 +102,7 @@ const WorkspaceFolder = "workspace"
 // EventsFolder returns the folder of a claim with the events of a Run.
 func EventsFolder(run *v1alpha1.Run) string {
 	state := "state"
-	if shared, _ := SharedVolumeClaim(run); shared != "" {
+	if hasOwnFolder(run) {
 		state = task.StateFolder(string(run.UID))
 	}
 	return state + "/" + task.EventsFolder

@@ -2,6 +2,7 @@ package runnerpod
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -151,6 +152,13 @@ func IsAlive(pod *corev1.Pod) bool {
 		return false
 	}
 	return Terminated(pod) == nil
+}
+
+// HasFetched reports whether a pod has prepared the workspace of its Run.
+func HasFetched(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.InitContainerStatuses, func(c corev1.ContainerStatus) bool {
+		return c.Name == FetchContainer && c.State.Terminated != nil && c.State.Terminated.ExitCode == 0
+	})
 }
 
 // IsStopping reports whether containers of a pod are active whose runner has ended: a sidecar

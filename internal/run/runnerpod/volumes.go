@@ -16,7 +16,6 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/revision/snapshot"
 	"github.com/deckhand-dev/deckhand/internal/revision/stored"
-	"github.com/deckhand-dev/deckhand/internal/run/children"
 	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -101,10 +100,13 @@ func (b builder) stateMounts() []corev1.VolumeMount {
 	return []corev1.VolumeMount{b.fileMount(task.StateFolder(string(b.Run.UID)), task.StateDir), b.fileMount(originFolder, task.OriginDir)}
 }
 
-// sourceMounts returns the mounts for copying the files of the Run that is continued. The home directory is only where
-// there are commands, or on the volume.
+// sourceMounts returns the mounts for taking over the work of the Run that is continued. The home directory is only
+// where there are commands, or on the volume. A pod has one volume for a claim: kubelets may not start pods with two.
 func (b builder) sourceMounts() []corev1.VolumeMount {
-	if b.Source == nil {
+	switch {
+	case SharesSource(b.Run):
+		return []corev1.VolumeMount{{Name: volumeOfClaim, MountPath: task.SourceDir, ReadOnly: true}}
+	case b.Source == nil:
 		return nil
 	}
 	out := []corev1.VolumeMount{{Name: volumeOfSource, MountPath: task.SourceDir, ReadOnly: true}}
@@ -302,10 +304,7 @@ func (b builder) claimOnOneNode(label string) string {
 }
 
 // sharesVolume reports whether other Runs use the volume of the Run.
-func (b builder) sharesVolume() bool {
-	name, _ := SharedVolumeClaim(b.Run)
-	return name != ""
-}
+func (b builder) sharesVolume() bool { return hasOwnFolder(b.Run) }
 
 // accessModes returns the access modes of the volume, which another Run may have created.
 func (b builder) accessModes() []corev1.PersistentVolumeAccessMode {
@@ -326,6 +325,9 @@ const VolumeClaimPrefix = "deckhand-run-"
 // VolumeClaimName returns the name of the volume with the files and the journal of a Run. It depends on the UID: a Run
 // never gets the volume of another Run with the same name.
 func VolumeClaimName(run *v1alpha1.Run) string {
+	if SharesSource(run) {
+		return run.Status.ContinuedFrom.VolumeClaim
+	}
 	if claim, _ := SharedVolumeClaim(run); claim != "" {
 		return claim
 	}
@@ -390,6 +392,9 @@ func NewVolumeClaim(in Input) *corev1.PersistentVolumeClaim {
 // size returns the size of the files. That of a claim is at least the size of the claim whose files are copied to it;
 // without a claim, the Agent's is the limit.
 func (b builder) size() resource.Quantity {
+	if SharesSource(b.Run) && b.VolumeClaim != nil {
+		return b.VolumeClaim.Spec.Resources.Requests[corev1.ResourceStorage]
+	}
 	size := resource.MustParse(defaultSize)
 	own := b.Revision.Agent.Workspace.Size
 	if own != nil {
@@ -435,30 +440,6 @@ func InUse(claim string, pods []corev1.Pod) bool {
 			return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim
 		})
 	})
-}
-
-// SharedVolumeClaim returns the volume that a Run shares with others, and their parent; empty: it shares none. The
-// annotation counts only on a Run with a controller.
-func SharedVolumeClaim(run *v1alpha1.Run) (claim string, parent *metav1.OwnerReference) {
-	claim, parent = run.Annotations[v1alpha1.AnnotationVolumeClaim], children.ParentOf(run)
-	if parent == nil || !strings.HasPrefix(claim, VolumeClaimPrefix) {
-		return "", nil
-	}
-	return claim, parent
-}
-
-// VolumeOwner returns the owner of the volume of a Run: its parent if the volume is shared, otherwise the Run.
-func VolumeOwner(run *v1alpha1.Run) metav1.OwnerReference {
-	if _, parent := SharedVolumeClaim(run); parent != nil {
-		return *metav1.NewControllerRef(&metav1.ObjectMeta{Name: parent.Name, UID: parent.UID}, v1alpha1.GroupVersion.WithKind("Run"))
-	}
-	return *metav1.NewControllerRef(run, v1alpha1.GroupVersion.WithKind("Run"))
-}
-
-// OwnsVolume reports whether a Run may mount a volume.
-func OwnsVolume(run *v1alpha1.Run, claim *corev1.PersistentVolumeClaim) bool {
-	is := metav1.GetControllerOf(claim)
-	return is != nil && is.UID == VolumeOwner(run).UID
 }
 
 // Retention returns how long an object is kept after its Run has finished.
