@@ -29,7 +29,7 @@ func (n nameCompletion) addTo(root *cobra.Command) {
 		case "continue", "fork":
 			c.ValidArgsFunction = n.with(first(runNames))
 			_ = c.RegisterFlagCompletionFunc("agent", n.with(agentNames)) // it fails for unknown flags
-			_ = c.RegisterFlagCompletionFunc("workspace", cobra.FixedCompletions([]string{string(v1alpha1.ContinueCopy), string(v1alpha1.ContinueFresh)}, cobra.ShellCompDirectiveNoFileComp))
+			_ = c.RegisterFlagCompletionFunc("workspace", cobra.FixedCompletions([]string{string(v1alpha1.ContinueCopy), string(v1alpha1.ContinueShare), string(v1alpha1.ContinueFresh)}, cobra.ShellCompDirectiveNoFileComp))
 		case "pause", "resume", "stop":
 			c.ValidArgsFunction = n.with(runNames)
 		case "approve", "deny", "answer", "grant":

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/cli/requests"
+	"github.com/deckhand-dev/deckhand/internal/run/continuing"
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
 )
 
@@ -70,25 +73,46 @@ type keptVolume struct {
 	until time.Time
 	// owner is that Run, if it is another one.
 	owner string
+	// user is a Run that works on the same files and has not ended, so the time does not run yet.
+	user string
 }
 
 // keptVolumeOf returns the volume with the conversation of a Run that can be continued now; false: it cannot. The claim
 // is nil if it does not exist.
-func keptVolumeOf(run *v1alpha1.Run, claim *corev1.PersistentVolumeClaim, now time.Time) (keptVolume, bool) {
+func keptVolumeOf(ctx context.Context, c client.Reader, run *v1alpha1.Run, claim *corev1.PersistentVolumeClaim, now time.Time) (keptVolume, bool, error) {
 	if checkEnded(run) != nil || claim == nil || claim.DeletionTimestamp != nil || !runnerpod.OwnsVolume(run, claim) {
-		return keptVolume{}, false
+		return keptVolume{}, false, nil
 	}
-	if !metav1.IsControlledBy(claim, run) {
-		return keptVolume{owner: metav1.GetControllerOf(claim).Name}, true
+	return keptUntil(ctx, c, run, claim, now)
+}
+
+// keptUntil returns until when the volume with the files of a finished Run exists; false: it is deleted with the pods.
+func keptUntil(ctx context.Context, c client.Reader, run *v1alpha1.Run, claim *corev1.PersistentVolumeClaim, now time.Time) (keptVolume, bool, error) {
+	isOwner := func(o metav1.OwnerReference) bool { return o.UID == run.UID }
+	if controller := metav1.GetControllerOf(claim); controller != nil && !slices.ContainsFunc(runnerpod.Owners(claim), isOwner) {
+		return keptVolume{owner: controller.Name}, true, nil
 	}
-	until := keptUntil(run, claim, now)
-	return keptVolume{until: until}, !until.IsZero()
+	use, err := continuing.UseOf(ctx, c, run, claim)
+	switch {
+	case err != nil:
+		return keptVolume{}, false, err
+	case use.Active != nil:
+		return keptVolume{user: use.Active.Name}, true, nil
+	}
+	expired, left := runnerpod.RetentionExpired(cmp.Or(use.Last, run), claim, now)
+	if expired || claim.DeletionTimestamp != nil {
+		return keptVolume{}, false, nil
+	}
+	return keptVolume{until: now.Add(left)}, true, nil
 }
 
 // text returns until when a volume is kept.
 func (k keptVolume) text() string {
-	if k.owner != "" {
+	switch {
+	case k.owner != "":
 		return "as that of " + k.owner
+	case k.user != "":
+		return "after the end of " + k.user
 	}
 	return k.until.UTC().Format(time.RFC3339)
 }
@@ -110,7 +134,7 @@ func (f *Factory) sayContinuable(ctx context.Context, c client.Client, run *v1al
 	if c.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: run.Status.Attempt.VolumeClaim}, &claim) != nil {
 		return
 	}
-	if kept, can := keptVolumeOf(run, &claim, f.Now()); can && kept.owner == "" {
+	if kept, can, err := keptVolumeOf(ctx, c, run, &claim, f.Now()); can && err == nil && !kept.until.IsZero() {
 		fmt.Fprintf(f.Err, "To continue it, until %s: %s\n", kept.text(), requests.Command("continue", run, "-p TEXT"))
 	}
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -86,7 +87,7 @@ func (o *continueOptions) bind(c *cobra.Command) {
 	flags := c.Flags()
 	o.BindWork(flags, "What the agent should do next, as TEXT behind the Run; - for standard input")
 	flags.StringVar(&o.agent, "agent", "", "The Agent that continues the work; by default that of the Run")
-	flags.StringVar(&o.workspace, "workspace", string(v1alpha1.ContinueCopy), "Copy: the agent has a copy of the files of the Run. Fresh: it has the files that an Agent starts with, which its model reads")
+	flags.StringVar(&o.workspace, "workspace", string(v1alpha1.ContinueCopy), "Copy: the agent has a copy of the files of the Run. Share: it works on these files, after all other Runs that do. Fresh: it has the files that an Agent starts with, which its model reads")
 	flags.BoolVarP(&o.wait, "wait", "w", false, "Print the conversation until the new Run ends, and ask what it asks; the exit code says how it ended")
 	o.logs.window.Bind(flags, "With --wait, color the conversation", "With --wait, print the events as JSON lines")
 	o.BindLabels(flags)
@@ -141,10 +142,10 @@ func (o *continueOptions) check(args []string) error {
 		}
 		o.Prompt = args[1]
 	}
-	known := []string{string(v1alpha1.ContinueCopy), string(v1alpha1.ContinueFresh)}
+	known := []string{string(v1alpha1.ContinueCopy), string(v1alpha1.ContinueShare), string(v1alpha1.ContinueFresh)}
 	switch {
-	case o.workspace != known[0] && o.workspace != known[1]:
-		return exit.Usagef("--workspace %s: write Copy or Fresh%s", o.workspace, template.Similar(o.workspace, known))
+	case !slices.Contains(known, o.workspace):
+		return exit.Usagef("--workspace %s: write Copy, Share or Fresh%s", o.workspace, template.Similar(o.workspace, known))
 	case o.logs.window.JSON && !o.wait:
 		return exit.Usagef("--json prints the events of a Run that is watched: add --wait")
 	}

@@ -141,7 +141,7 @@ func TestContinueRefusesWhatCannotBeContinued(t *testing.T) {
 		"the step 0":                 {"fork fix --step 0 -y", nil, "--step 0: write the number of a step"},
 		"too many words":             {"continue fix Add a test", nil, "these are 4 words. Write the text in quotes: kubectl deckhand continue fix 'TEXT'"},
 		"two prompts":                {"continue fix More. -p Less.", nil, "the prompt is given twice"},
-		"other files":                {"continue fix More. --workspace fresh", nil, "--workspace fresh: write Copy or Fresh"},
+		"other files":                {"continue fix More. --workspace fresh", nil, "--workspace fresh: write Copy, Share or Fresh"},
 		"events that nobody watches": {"continue fix More. --json", nil, "add --wait"},
 		"another Agent's input":      {"continue fix More. --agent poet", nil, "spec.input.a: "},
 		"no such Agent":              {"continue fix More. --agent opne", nil, "agent opne not found in namespace team-a. Did you mean open?"},
@@ -247,22 +247,44 @@ func TestVolumesThatAreKept(t *testing.T) {
 		c.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(parent, v1alpha1.GroupVersion.WithKind("Run"))}
 	}
 	none := func(*v1alpha1.Run) {}
+	works, later := namedRun("works", v1alpha1.ReasonRunning), namedRun("later", v1alpha1.ReasonFinished)
+	works.UID, works.Status.CompletionTime, later.UID = "uid-works", nil, "uid-later"
+	later.Status.CompletionTime = &metav1.Time{Time: gen.Noon.Add(time.Hour)}
+	joinedBy := func(runs ...*v1alpha1.Run) func(*corev1.PersistentVolumeClaim) {
+		return func(c *corev1.PersistentVolumeClaim) {
+			for _, r := range runs {
+				c.OwnerReferences = append(c.OwnerReferences, metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Run", Name: r.Name, UID: r.UID})
+			}
+		}
+	}
+	sharesFiles := func(r *v1alpha1.Run) {
+		r.Spec.ContinueFrom = &v1alpha1.ContinueFrom{Run: "gone", Workspace: v1alpha1.ContinueShare}
+		r.Status.ContinuedFrom = &v1alpha1.ContinuedFrom{Runs: []string{"gone"}, VolumeClaim: r.Status.Attempt.VolumeClaim}
+	}
+	c := newSession(t, works, later).client
 	for name, tc := range map[string]struct {
 		run   func(*v1alpha1.Run)
 		claim func(*corev1.PersistentVolumeClaim)
 		want  string
 	}{
-		"its own":        {none, func(*corev1.PersistentVolumeClaim) {}, "2030-01-02T12:00:00Z"},
-		"of its parent":  {shares, ofParent, "as that of ship"},
-		"of another Run": {none, ofParent, ""},
-		"expired":        {none, func(c *corev1.PersistentVolumeClaim) { c.Annotations[v1alpha1.AnnotationRetention] = "1h0m0s" }, ""},
-		"being deleted":  {none, func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{Time: gen.Noon} }, ""},
-		"of a Workflow":  {func(r *v1alpha1.Run) { r.Spec.Workflow = "w" }, func(*corev1.PersistentVolumeClaim) {}, ""},
+		"its own":                   {none, func(*corev1.PersistentVolumeClaim) {}, "2030-01-02T12:00:00Z"},
+		"of its parent":             {shares, ofParent, "as that of ship"},
+		"of another Run":            {none, ofParent, ""},
+		"expired":                   {none, func(c *corev1.PersistentVolumeClaim) { c.Annotations[v1alpha1.AnnotationRetention] = "1h0m0s" }, ""},
+		"being deleted":             {none, func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{Time: gen.Noon} }, ""},
+		"of a Run that ended later": {none, joinedBy(later), "2030-01-02T13:00:00Z"},
+		"of a Run that works":       {none, joinedBy(later, works), "after the end of works"},
+		"of a Run that was deleted": {sharesFiles, func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences[0].Controller = nil }, "2030-01-02T12:00:00Z"},
+		"of a Workflow":             {func(r *v1alpha1.Run) { r.Spec.Workflow = "w" }, func(*corev1.PersistentVolumeClaim) {}, ""},
 	} {
 		run, claim := durableRun(tc.claim)
 		tc.run(run)
 		got := ""
-		if kept, can := keptVolumeOf(run, claim, gen.Noon.Add(time.Hour)); can {
+		kept, can, err := keptVolumeOf(t.Context(), c, run, claim, gen.Noon.Add(time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if can {
 			got = kept.text()
 		}
 		if got != tc.want {

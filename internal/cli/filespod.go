@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
@@ -253,17 +252,4 @@ func filesPodState(pod *corev1.Pod) (corev1.ContainerState, string) {
 	}
 	state := pod.Status.ContainerStatuses[0].State
 	return state, untrusted.Line(containerState(state), 400)
-}
-
-// keptUntil returns until when the claim with the files of a finished Run exists. It is zero
-// if the claim belongs to the parent of the Run, or is deleted with the pods.
-func keptUntil(run *v1alpha1.Run, claim *corev1.PersistentVolumeClaim, now time.Time) time.Time {
-	if run.Status.CompletionTime == nil || !metav1.IsControlledBy(claim, run) {
-		return time.Time{}
-	}
-	expired, left := runnerpod.RetentionExpired(run, claim, now)
-	if expired {
-		return time.Time{}
-	}
-	return now.Add(left)
 }

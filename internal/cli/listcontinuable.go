@@ -68,7 +68,11 @@ func (l lister) continuable(ctx context.Context, c client.Client, chosen runFilt
 			continue
 		}
 		claim := claims[types.NamespacedName{Namespace: run.Namespace, Name: run.Status.Attempt.VolumeClaim}]
-		if kept, can := keptVolumeOf(run, claim, l.Now()); can {
+		kept, can, err := keptVolumeOf(ctx, c, run, claim, l.Now())
+		if err != nil {
+			return nil, err
+		}
+		if can {
 			out = append(out, continuableRun{*run, kept})
 		}
 	}

@@ -193,16 +193,21 @@ func (e explainer) printFiles(ctx context.Context, c client.Client, run *v1alpha
 	}
 	var claim corev1.PersistentVolumeClaim
 	err := c.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: run.Status.Attempt.VolumeClaim}, &claim)
-	until := keptUntil(run, &claim, e.Now())
+	var kept keptVolume
+	if err == nil {
+		kept, _, err = keptUntil(ctx, c, run, &claim, e.Now())
+	}
 	switch {
 	case apierrors.IsNotFound(err):
 		terminal.Field(e.Out, "Files", "deleted with PersistentVolumeClaim "+run.Status.Attempt.VolumeClaim)
 	case err != nil:
 		fmt.Fprintln(e.Err, "Files are not shown: "+explain(err))
-	case until.IsZero():
+	case kept.user != "":
+		terminal.Field(e.Out, "Files", "on PersistentVolumeClaim "+claim.Name+", on which Run "+kept.user+" works. To copy them: "+copyFiles(run)+howToContinue(run))
+	case kept.until.IsZero():
 		terminal.Field(e.Out, "Files", "on PersistentVolumeClaim "+claim.Name)
 	default:
-		terminal.Field(e.Out, "Files", "on PersistentVolumeClaim "+claim.Name+" until "+until.UTC().Format(time.RFC3339)+". To copy them: "+copyFiles(run)+howToContinue(run))
+		terminal.Field(e.Out, "Files", "on PersistentVolumeClaim "+claim.Name+" until "+kept.text()+". To copy them: "+copyFiles(run)+howToContinue(run))
 	}
 }
 

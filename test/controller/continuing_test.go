@@ -96,6 +96,79 @@ func TestARunIsKeptForTheRunThatContinuesIt(t *testing.T) {
 	}
 }
 
+// Two Runs work on the files of a Run itself, one after the other. The files stay when that Run is deleted, and until the
+// retention after the last end.
+func TestRunsThatShareTheFilesOfARun(t *testing.T) {
+	b := newFixture(t)
+	b.restrict()
+	b.update(func(a *v1alpha1.Agent) {
+		fiveMinutes := v1alpha1.Duration("5m")
+		onVolume(a)
+		a.Spec.Retention.Volume = &fiveMinutes
+	})
+	first := b.run
+	b.finish()
+	shares := func(name string) *v1alpha1.Run {
+		return b.newRun(func(r *v1alpha1.Run) {
+			r.Name, r.Spec.Prompt = name, "More."
+			r.Spec.ContinueFrom = &v1alpha1.ContinueFrom{Run: first.Name, Workspace: v1alpha1.ContinueShare}
+		})
+	}
+	second, third := shares("second"), shares("third")
+	b.run = second
+	b.reconcileUntilStable()
+	pod := b.podNamed("second-1")
+	claim := b.get().Status.Attempt.VolumeClaim
+	if claim == "" || claim != b.get().Status.ContinuedFrom.VolumeClaim || len(b.claims()) != 1 || b.claims()[0].Name != claim {
+		t.Fatalf("the Run is on %q, of the claims %+v", claim, b.claims())
+	}
+	if owners := b.claims()[0].OwnerReferences; len(owners) != 2 || owners[0].UID != first.UID || owners[1].UID != second.UID || owners[1].Controller != nil {
+		t.Errorf("the owners are %+v", owners)
+	}
+	b.run = third
+	b.reconcileUntilStable()
+	b.expect("Unknown Queued")
+	if b.get().Status.Attempt != nil || !strings.Contains(message(b.get()), "Waiting for the end of Run second") {
+		t.Errorf("%s, with %+v", message(b.get()), b.get().Status.Attempt)
+	}
+	b.run = second
+	b.startRunner(pod)
+	b.finish()
+	b.run = third
+	b.reconcileUntilStable()
+	if got := b.get().Status.Attempt; got == nil || got.VolumeClaim != claim {
+		t.Fatalf("the attempt is %+v: %s", got, message(b.get()))
+	}
+	// The garbage collector removes the owner that was deleted.
+	kept := b.claims()[0]
+	kept.OwnerReferences = kept.OwnerReferences[1:]
+	if err := b.Admin.Update(t.Context(), &kept); err != nil {
+		t.Fatal(err)
+	}
+	b.now = b.now.Add(6 * time.Minute)
+	b.run = second
+	b.reconcileUntilStable()
+	if kept := b.claims(); len(kept) != 1 || kept[0].DeletionTimestamp != nil {
+		t.Fatal("the files went although a Run works on them")
+	}
+	b.run = third
+	b.finish()
+	b.now = b.now.Add(4 * time.Minute)
+	for _, b.run = range []*v1alpha1.Run{second, third} {
+		b.reconcileUntilStable()
+	}
+	if kept := b.claims(); len(kept) != 1 || kept[0].DeletionTimestamp != nil {
+		t.Fatal("the files went before the retention after the last end")
+	}
+	b.now = b.now.Add(2 * time.Hour) // their pods are kept for some time
+	for _, b.run = range []*v1alpha1.Run{second, third} {
+		b.reconcileUntilStable()
+	}
+	if kept := b.claims(); len(kept) > 0 && kept[0].DeletionTimestamp == nil {
+		t.Error("the files stay")
+	}
+}
+
 // What was deleted is said, and no Run starts from the beginning instead.
 func TestARunWhoseSourceWasDeletedDoesNotStart(t *testing.T) {
 	b := newFixture(t)
