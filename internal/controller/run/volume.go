@@ -59,8 +59,8 @@ func (v volumes) create(ctx context.Context, s state) (facts, error) {
 	return facts{}, fmt.Errorf("creating PersistentVolumeClaim %s: %w", volume.Name, err)
 }
 
-// join makes a Run an owner of the volume of the Run that it continues, and the one that uses it, before its first
-// attempt is recorded. Of several Runs that would, one succeeds: the others have read another version of the volume.
+// join makes a Run an owner and the user of the volume of the Run that it continues, before its first attempt is
+// recorded. If several Runs try, one succeeds: the others have read another version of the volume.
 func (v volumes) join(ctx context.Context, s state) error {
 	if !sharesSource(s.run) || s.attempt() > 0 || s.source.VolumeClaim == nil {
 		return nil

@@ -37,8 +37,7 @@ func hasOwnFolder(run *v1alpha1.Run) bool {
 // MaxOwners is how many Runs can share a volume: as many owners as the operator's cache keeps.
 const MaxOwners = 16
 
-// Join returns a patch that adds a Run to the owners of a volume and makes it the one that uses the files; nil: it has
-// both. The patch fails if the volume has changed, so of two Runs one joins.
+// Join returns a patch that adds a Run to the owners of a volume and makes it the user of the files; nil: it is both. The patch fails if the volume has changed, so of two Runs one joins.
 func Join(run *v1alpha1.Run, claim *corev1.PersistentVolumeClaim) []byte {
 	owner := metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Run", Name: run.Name, UID: run.UID}
 	user := run.Name + "/" + string(run.UID)
