@@ -80,10 +80,11 @@ type keptVolume struct {
 // keptVolumeOf returns the volume with the conversation of a Run that can be continued now; false: it cannot. The claim
 // is nil if it does not exist.
 func keptVolumeOf(ctx context.Context, c client.Reader, run *v1alpha1.Run, claim *corev1.PersistentVolumeClaim, now time.Time) (keptVolume, bool, error) {
-	if checkEnded(run) != nil || claim == nil || claim.DeletionTimestamp != nil || !runnerpod.OwnsVolume(run, claim) {
-		return keptVolume{}, false, nil
+	isEnded := checkEnded(run) == nil
+	if isEnded && claim != nil && claim.DeletionTimestamp == nil && runnerpod.OwnsVolume(run, claim) {
+		return keptUntil(ctx, c, run, claim, now)
 	}
-	return keptUntil(ctx, c, run, claim, now)
+	return keptVolume{}, false, nil
 }
 
 // keptUntil returns until when the volume with the files of a finished Run exists; false: it is deleted with the pods.

@@ -296,7 +296,7 @@ func UseOf(ctx context.Context, cached client.Reader, run *v1alpha1.Run, claim *
 			use.Last = &other
 		}
 	}
-	if use.Last != nil && !use.Last.Status.CompletionTime.After(run.Status.CompletionTime.Time) {
+	if use.Last != nil && run.Status.CompletionTime != nil && !use.Last.Status.CompletionTime.After(run.Status.CompletionTime.Time) {
 		use.Last = nil
 	}
 	return use, nil

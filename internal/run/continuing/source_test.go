@@ -163,23 +163,27 @@ func TestWhoUsesTheFiles(t *testing.T) {
 			}
 			r := reader(t, objects...)
 			for workspace, want := range map[v1alpha1.ContinueWorkspace]string{v1alpha1.ContinueShare: tc.share, v1alpha1.ContinueCopy: tc.copy, v1alpha1.ContinueFresh: tc.fresh} {
-				x := run("x", func(r *v1alpha1.Run) {
-					r.Spec.ContinueFrom = &v1alpha1.ContinueFrom{Run: "first", Workspace: workspace}
-				})
-				s, err := r.Source(t.Context(), x)
-				if err != nil {
-					t.Fatal(err)
-				}
-				got := ""
-				if p := continuing.Check(x, s); p != nil {
-					got = p.Reason
-				}
-				ready, err := r.IsReady(t.Context(), x)
-				if got != want || ready != (tc.ready || workspace == v1alpha1.ContinueFresh) || err != nil {
-					t.Errorf("%s: %q, ready: %v, %v; want %q", workspace, got, ready, err, want)
-				}
+				x := run("x", func(r *v1alpha1.Run) { r.Spec.ContinueFrom = &v1alpha1.ContinueFrom{Run: "first", Workspace: workspace} })
+				wantsUse(t, r, x, want, tc.ready || workspace == v1alpha1.ContinueFresh)
 			}
 		})
+	}
+}
+
+// wantsUse checks the reason for which a Run waits, and whether it is queued.
+func wantsUse(t *testing.T, r continuing.Reader, x *v1alpha1.Run, want string, wantReady bool) {
+	t.Helper()
+	s, err := r.Source(t.Context(), x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := ""
+	if p := continuing.Check(x, s); p != nil {
+		got = p.Reason
+	}
+	ready, err := r.IsReady(t.Context(), x)
+	if got != want || ready != wantReady || err != nil {
+		t.Errorf("%s: %q, ready: %v, %v; want %q", x.Spec.ContinueFrom.Workspace, got, ready, err, want)
 	}
 }
 
@@ -214,10 +218,10 @@ func TestWhoBeganAtTheSameTime(t *testing.T) {
 
 // A volume is kept for the Run that ended last, and for each that has not ended.
 func TestUseOfAVolume(t *testing.T) {
-	at := func(hours time.Duration) func(*v1alpha1.Run) {
+	at := func(hours int) func(*v1alpha1.Run) {
 		return func(r *v1alpha1.Run) {
 			done(r)
-			when := metav1.NewTime(gen.Noon.Add(hours * time.Hour))
+			when := metav1.NewTime(gen.Noon.Add(time.Duration(hours) * time.Hour))
 			r.Status.CompletionTime = &when
 		}
 	}
