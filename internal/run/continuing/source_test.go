@@ -163,7 +163,9 @@ func TestWhoUsesTheFiles(t *testing.T) {
 			}
 			r := reader(t, objects...)
 			for workspace, want := range map[v1alpha1.ContinueWorkspace]string{v1alpha1.ContinueShare: tc.share, v1alpha1.ContinueCopy: tc.copy, v1alpha1.ContinueFresh: tc.fresh} {
-				x := run("x", func(r *v1alpha1.Run) { r.Spec.ContinueFrom = &v1alpha1.ContinueFrom{Run: "first", Workspace: workspace} })
+				x := run("x", func(r *v1alpha1.Run) {
+					r.Spec.ContinueFrom = &v1alpha1.ContinueFrom{Run: "first", Workspace: workspace}
+				})
 				wantsUse(t, r, x, want, tc.ready || workspace == v1alpha1.ContinueFresh)
 			}
 		})
