@@ -82,3 +82,15 @@ func TestDelete(t *testing.T) {
 		})
 	}
 }
+
+// An object that has changed since it was read is not deleted.
+func TestDeleteUnchanged(t *testing.T) {
+	run := &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "x", UID: "read", ResourceVersion: "7"}}
+	r := &recorder{answer: apierrors.NewConflict(schema.GroupResource{Resource: "runs"}, "x", errChanged)}
+	if err := apierr.DeleteUnchanged(t.Context(), r, run, "Run"); !apierr.IsConflict(err) {
+		t.Errorf("DeleteUnchanged() = %v", err)
+	}
+	if p := r.options.Preconditions; p == nil || p.UID == nil || *p.UID != "read" || p.ResourceVersion == nil || *p.ResourceVersion != "7" {
+		t.Errorf("it is asked for with %+v", r.options)
+	}
+}

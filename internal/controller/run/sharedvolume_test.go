@@ -220,3 +220,37 @@ func TestClaimThatTheCacheDoesNotShow(t *testing.T) {
 		})
 	}
 }
+
+// A Run that has just joined a volume reads it from the API server, because the cache may not show its owner yet. It
+// never makes one, and ends if the volume does not exist.
+func TestAJoinedVolumeThatTheCacheDoesNotShow(t *testing.T) {
+	run := gen.Run(sharesFirst, func(r *v1alpha1.Run) {
+		r.Status.Attempt = &v1alpha1.Attempt{Number: 1, VolumeClaim: "deckhand-run-first-1234"}
+		r.Status.ContinuedFrom = &v1alpha1.ContinuedFrom{Runs: []string{"first"}, UID: "uid-first", VolumeClaim: "deckhand-run-first-1234"}
+	})
+	before := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "deckhand-run-first-1234"}}
+	joined := before.DeepCopy()
+	joined.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Run", Name: run.Name, UID: run.UID}}
+	for name, tc := range map[string]struct {
+		live *corev1.PersistentVolumeClaim
+		gone bool
+	}{
+		"it has joined":   {joined, false},
+		"it never joined": {before, true},
+		"it is gone":      {nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := state{run: run}
+			v := New(shelf{claim: before}, shelf{claim: tc.live}, nil, Options{}).volumes
+			if err := v.observe(t.Context(), &s); err != nil || s.volumeDeleted() != tc.gone {
+				t.Errorf("the claim is deleted: %t, error %v", s.volumeDeleted(), err)
+			}
+			if p, lost := volumeLost(s); lost != tc.gone || lost && p.reason != v1alpha1.ReasonNothingToContinue {
+				t.Errorf("lost: %t, the plan is %+v", lost, p)
+			}
+			if f, err := v.create(t.Context(), s); err != nil || f.needDecision() { // a shelf refuses to create
+				t.Errorf("it makes a volume: %+v, %v", f, err)
+			}
+		})
+	}
+}
