@@ -231,3 +231,28 @@ func TestAVolumeToCopyThatNoNodeReaches(t *testing.T) {
 		})
 	}
 }
+
+// A Run that has its attempt waits with its pod, if others began with the same files at the same time.
+func TestNoPodBesideOthersOnTheFiles(t *testing.T) {
+	for name, tc := range map[string]struct {
+		run  func(*v1alpha1.Run)
+		also continuing.Source
+	}{
+		"a pod copies what it would change": {sharesFirst, continuing.Source{Copier: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "third-1"}}}},
+		"a Run changes what it would copy":  {continuesFirst, continuing.Source{User: gen.Run(func(r *v1alpha1.Run) { r.Name = "second" })}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, gen.Run(tc.run), gen.Agent(gen.Durable))
+			firstIs(hasEndedWith(v1alpha1.ReasonFinished))(c)
+			c.step()
+			c.source.Copier, c.source.User = tc.also.Copier, tc.also.User
+			if p := decide(c.observed()); p.create != nil || p.reason != v1alpha1.ReasonQueued || p.wake == 0 || c.run.Status.Attempt == nil {
+				t.Errorf("the plan is %+v", p)
+			}
+			c.source.Copier, c.source.User = nil, nil
+			if p := decide(c.observed()); p.create == nil {
+				t.Errorf("then the plan is %+v", p)
+			}
+		})
+	}
+}
