@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,8 +13,10 @@ import (
 	"regexp"
 	"strings"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // explain returns the message of an error, with what to do next.
@@ -117,4 +120,24 @@ func isNotInstalled(err error) bool {
 	}
 	details := status.Status().Details
 	return details == nil || details.Name == ""
+}
+
+// missingRights returns which of some rights, such as "get pods/log", the user does not have in a
+// namespace.
+func missingRights(ctx context.Context, c client.Client, namespace string, rights ...string) ([]string, error) {
+	var missing []string
+	for _, right := range rights {
+		verb, of, _ := strings.Cut(right, " ")
+		name, subresource, _ := strings.Cut(of, "/")
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Resource: name, Subresource: subresource},
+		}}
+		if err := c.Create(ctx, review); err != nil {
+			return nil, err
+		}
+		if !review.Status.Allowed {
+			missing = append(missing, right)
+		}
+	}
+	return missing, nil
 }

@@ -1,17 +1,27 @@
 package cli
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 	"github.com/deckhand-dev/deckhand/internal/cli/requests"
 	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
+	"github.com/deckhand-dev/deckhand/internal/cli/transcript"
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
+	"github.com/deckhand-dev/deckhand/runner/events"
+	"github.com/deckhand-dev/deckhand/runner/step"
 )
 
 func newPending(f *Factory) *cobra.Command {
@@ -126,4 +136,137 @@ func openRequests(run *v1alpha1.Run) []v1alpha1.PendingRequest {
 		}
 	}
 	return open
+}
+
+// Reasons why a request is not shown whole.
+var (
+	errNotInLog = errors.New("the logs of its pods do not have them")
+	// errUnproven: the log alone proves nothing.
+	errUnproven = errors.New("status.progress.pending has no displayDigest, because the runner is older than this command, so that nothing proves what a log shows")
+	errForged   = errors.New("a log shows this request with a text that the runner did not report: it does not have the displayDigest in status.progress.pending. Do not trust this log")
+)
+
+// whole returns a request with all of its arguments, of which the status may have only a part. The log of the pod that
+// asked has them, and they count only if they match the digest in the status. If they cannot be read, it returns the
+// request unchanged, with the error.
+func (r *podReader) whole(ctx context.Context, run *v1alpha1.Run, request *v1alpha1.PendingRequest) (*v1alpha1.PendingRequest, error) {
+	switch {
+	case !request.ArgsTruncated:
+		return request, nil
+	case request.DisplayDigest == "":
+		return request, errUnproven
+	}
+	pods, err := r.list(ctx, run)
+	if err != nil {
+		return request, err
+	}
+	missing := errNotInLog
+	for _, pod := range slices.Backward(pods) { // the last attempt asks
+		args, err := r.argumentsOf(ctx, &pod, request)
+		switch {
+		case errors.Is(err, errForged), err != nil && !errors.Is(missing, errForged):
+			missing = err // another log may have them
+		case args != "":
+			full := request.DeepCopy()
+			full.Args, full.ArgsTruncated = args, false
+			return full, nil
+		}
+	}
+	return request, missing
+}
+
+// showWhole shows a request with all of its arguments. If a part is missing, it returns why.
+func (r *podReader) showWhole(ctx context.Context, f *Factory, run *v1alpha1.Run, request *v1alpha1.PendingRequest) error {
+	shown, unread := r.whole(ctx, run, request)
+	requests.Show(&f.Streams, f.Err, run, shown, whyUnread(unread))
+	return unread
+}
+
+// argumentsOf returns the arguments of a request from the log of a pod; empty: it has none.
+func (r *podReader) argumentsOf(ctx context.Context, pod *corev1.Pod, request *v1alpha1.PendingRequest) (string, error) {
+	log, err := r.openLog(ctx, pod, &corev1.PodLogOptions{Container: runnerContainer})
+	if apierrors.IsNotFound(err) || apierrors.IsBadRequest(err) { // deleted, or not started
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = log.Close() }()
+	args, err := argumentsIn(log, request)
+	if err != nil && !errors.Is(err, errForged) {
+		err = fmt.Errorf("reading the log of pod %s: %w", pod.Name, err)
+	}
+	return args, err
+}
+
+// argumentsIn returns the arguments of a request from a log; empty: it has none. If a log has only other texts for the
+// request, it returns errForged.
+func argumentsIn(log io.Reader, r *v1alpha1.PendingRequest) (string, error) {
+	lines, missing := bufio.NewReader(log), error(nil)
+	for {
+		line, err := readLine(lines)
+		if p := requestIn(line); p != nil && p.ID == r.ID && p.Digest == r.Digest {
+			if p.ComputeDisplayDigest() == r.DisplayDigest {
+				return p.Args, nil
+			}
+			missing = errForged
+		}
+		if errors.Is(err, io.EOF) {
+			return "", missing
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+}
+
+// readLine returns the next line of a log, as [bufio.Reader.ReadBytes] does, or an empty line if it is longer than any
+// event: a custom runner may write lines without an end.
+func readLine(log *bufio.Reader) ([]byte, error) {
+	var line []byte
+	isTooLong := false
+	for {
+		part, err := log.ReadSlice('\n')
+		if isTooLong = isTooLong || len(line)+len(part) > transcript.MaxLine; isTooLong {
+			line = nil
+		} else {
+			line = append(line, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+	}
+}
+
+// requestIn returns the request in a line of a log, or nil.
+func requestIn(line []byte) *events.Pending {
+	var e events.Line
+	var p events.Pending
+	if !bytes.Contains(line, []byte(step.EventPending)) || json.Unmarshal(line, &e) != nil || e.Type != step.EventPending || json.Unmarshal(e.Data, &p) != nil {
+		return nil
+	}
+	return &p
+}
+
+// checkRequest returns a warning about a request of a log that the status has with another text.
+func (r *logReader) checkRequest(ctx context.Context, p events.Pending) string {
+	run := &v1alpha1.Run{}
+	if r.client.Get(ctx, r.key, run) != nil || run.UID != r.last.UID {
+		run = r.last
+	}
+	for _, q := range openRequests(run) {
+		if q.ID == p.ID && q.DisplayDigest != "" && q.DisplayDigest != p.ComputeDisplayDigest() {
+			return fmt.Sprintf("Do not decide by this text: status.progress.pending has request %s with another displayDigest. To see what the Run asks: %s", q.ID, requests.Command("pending", run))
+		}
+	}
+	return ""
+}
+
+// notShownWhole returns the error for approving a request that was not shown completely.
+func notShownWhole(run *v1alpha1.Run, r *v1alpha1.PendingRequest, cause error) error {
+	if errors.Is(cause, errForged) {
+		return fmt.Errorf("this request cannot be approved: %w. To refuse the call: %s. To end the Run: %s", cause, requests.Command("deny", run, r.ID), requests.Command("stop", run))
+	}
+	return fmt.Errorf("only a part of the arguments is shown, so you cannot be asked to approve them: %w. To see all of them: %s. If you agree with them, add --yes behind the id: %s --yes",
+		cause, requests.Command("logs", run), requests.Command("approve", run, r.ID))
 }

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +17,7 @@ import (
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/cli/exit"
 	"github.com/deckhand-dev/deckhand/internal/cli/local"
+	"github.com/deckhand-dev/deckhand/internal/cli/requests"
 	"github.com/deckhand-dev/deckhand/internal/cli/runflags"
 	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
@@ -260,4 +263,127 @@ func count(texts ...string) int {
 		}
 	}
 	return n
+}
+
+// Values of --dry-run, as kubectl has them.
+const (
+	dryRunNone   = "none"
+	dryRunClient = "client"
+	dryRunServer = "server"
+)
+
+// clusterOptions are the flags of run for creating and watching a Run in a cluster.
+type clusterOptions struct {
+	timeout time.Duration
+	dryRun  string
+}
+
+func (o *clusterOptions) bind(flags *pflag.FlagSet) {
+	flags.DurationVar(&o.timeout, "timeout", 0, "With --wait, stop watching after this time, for example 10m, with exit code 6. The Run continues. 0 watches until its end")
+	flags.StringVar(&o.dryRun, "dry-run", dryRunNone, "client: print the Run that would be created. server: let the API server check it too, without creating it")
+	flags.Lookup("dry-run").NoOptDefVal = dryRunClient
+}
+
+// checkClusterFlags refuses flags without an effect.
+func (o *runOptions) checkClusterFlags() error {
+	c := o.cluster
+	switch {
+	case c.dryRun != dryRunNone && c.dryRun != dryRunClient && c.dryRun != dryRunServer:
+		return exit.Usagef("--dry-run=%s: write --dry-run=client or --dry-run=server", c.dryRun)
+	case c.dryRun != dryRunNone && o.wait:
+		return exit.Usagef("--dry-run creates no Run, so that --wait has none to show: leave out one of them")
+	case c.timeout < 0:
+		return exit.Usagef("--timeout %s: write how long the Run is watched, for example 10m", c.timeout)
+	case c.timeout > 0 && !o.wait:
+		return exit.Usagef("--timeout says how long --wait watches the Run: add --wait. To bound the Run itself, set spec.limits.deadline or spec.limits.duration")
+	}
+	return nil
+}
+
+// created returns the text after the name of a created Run.
+func (o *clusterOptions) created() string {
+	return map[string]string{dryRunClient: "created (dry run)", dryRunServer: "created (server dry run)"}[o.dryRun]
+}
+
+func (o *clusterOptions) createOptions() []client.CreateOption {
+	if o.dryRun == dryRunServer {
+		return []client.CreateOption{client.DryRunAll}
+	}
+	return nil
+}
+
+// errNeedsUser ends the watching of a Run that asks something, because there is no terminal.
+var errNeedsUser = errors.New("the Run asks a user, and there is no terminal")
+
+// await shows a Run until it has ended, asks the user its requests, and returns an exit code for how it ended. It
+// prints the conversation or, with -o, the Run.
+func (r runCreator) await(ctx context.Context, run *v1alpha1.Run) error {
+	fmt.Fprintf(r.Err, "run.deckhand.dev/%s created\n", run.Name)
+	out := r.Out
+	if r.o.output != "" {
+		out = r.Err
+	}
+	o := r.o.logs
+	o.follow = true
+	w, err := r.newFollower(run.Name, o, out)
+	if err != nil {
+		return err
+	}
+	w.key.Namespace = run.Namespace // the manifest may name another than the flag
+	w.root = run
+	w.asker = r.newAsker(podReaderOf(r.Factory, w.client), &w.console)
+	w.asker.isShown = !o.window.JSON
+	w.asker.waits = r.o.cluster.timeout > 0 // another user may decide until then
+	watching, cancel := r.untilTimeout(ctx)
+	defer cancel()
+	ended, err := w.read(watching)
+	switch {
+	case ctx.Err() != nil:
+		return r.leave(run, "\n", exit.Interrupted)
+	case watching.Err() != nil:
+		return r.leave(run, "\n"+r.o.cluster.timeout.String()+" have passed (--timeout). ", exit.Timeout)
+	case errors.Is(err, errNeedsUser):
+		return r.leave(run, "The Run waits for a user, and there is no terminal to ask one. ", exit.NeedsUser)
+	case err != nil:
+		return err
+	}
+	return r.printEnd(ctx, w.client, ended)
+}
+
+// untilTimeout returns a context that ends at the time of --timeout.
+func (r runCreator) untilTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	if r.o.cluster.timeout == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, r.o.cluster.timeout)
+}
+
+// leave prints why the Run is no longer watched, and that it continues.
+func (r runCreator) leave(run *v1alpha1.Run, why string, code int) error {
+	fmt.Fprintf(r.Err, "%sThe Run continues. To watch it again: %s. To end it: %s\n", why, requests.Command("logs -f", run), requests.Command("stop", run))
+	return exit.EndedError{Code: code}
+}
+
+// printEnd prints how a Run ended.
+func (r runCreator) printEnd(ctx context.Context, c client.Client, run *v1alpha1.Run) error {
+	fmt.Fprintf(r.Err, "run.deckhand.dev/%s %s: %s\n", run.Name, reason(run), untrusted.Line(briefMessage(run), 1024))
+	r.sayDenied(run)
+	sayForeign(r.Err, run)
+	code := exit.CodeOf(reason(run))
+	if code != exit.OK {
+		fmt.Fprintf(r.Err, "For more: %s\n", requests.Command("why", run))
+	}
+	r.sayContinuable(ctx, c, run)
+	switch {
+	case r.o.output != "":
+		if err := r.printRun(run, ""); err != nil {
+			return err
+		}
+	case run.Spec.Workflow != "":
+		printResult(r.Out, run) // there is no conversation that has it
+	}
+	if code != exit.OK {
+		return exit.EndedError{Code: code}
+	}
+	return nil
 }

@@ -1,10 +1,14 @@
+// Package runflags has the flags that describe a Run, and makes the Run of them. It checks the Run against the
+// declarations of its Agent or Workflow.
 package runflags
 
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -13,7 +17,9 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/cli/exit"
+	"github.com/deckhand-dev/deckhand/internal/cli/lint"
 	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
+	"github.com/deckhand-dev/deckhand/internal/shared/template"
 )
 
 // A Description has the flags that describe a Run.
@@ -175,4 +181,79 @@ func Arguments(c *cobra.Command, args []string) error {
 		return exit.Usagef("run takes one AGENT and one TEXT, and these are %d words. Write the text in quotes: %s %s 'TEXT'", len(args), c.CommandPath(), args[0])
 	}
 	return nil
+}
+
+// RunOfTarget returns a Run of the target that a command line names: AGENT, agent/NAME or workflow/NAME.
+func RunOfTarget(target string) (*v1alpha1.Run, error) {
+	run := &v1alpha1.Run{Spec: v1alpha1.RunSpec{Agent: target}}
+	switch kind, name := CutKind(target); {
+	case kind == "workflow":
+		run.Spec = v1alpha1.RunSpec{Workflow: name}
+	case kind == "agent":
+		run.Spec = v1alpha1.RunSpec{Agent: name}
+	case slices.Contains(lint.ManifestExtensions, filepath.Ext(target)):
+		return nil, exit.Usagef("%s is a file: write -f %s", target, target)
+	case kind != "":
+		return nil, exit.Usagef("%q: write AGENT or workflow/NAME", target)
+	}
+	run.GenerateName = GeneratedName(run)
+	return run, nil
+}
+
+// CutKind returns the kind, in lower case, and the name of an object as this program and kubectl print it:
+// run/NAME, runs/NAME, run.deckhand.dev/NAME or runs.deckhand.dev/NAME. A text without a kind is a name. The
+// kind is as it is written if it is none of ours.
+func CutKind(text string) (kind, name string) {
+	word, name, found := strings.Cut(text, "/")
+	if !found {
+		return "", text
+	}
+	kind = strings.TrimSuffix(strings.ToLower(word), "."+v1alpha1.GroupVersion.Group)
+	for _, lower := range []string{"agent", "decision", "model", "run", "schedule", "toolset", "workflow"} {
+		if kind == lower || kind == lower+"s" {
+			return lower, name
+		}
+	}
+	return word, name
+}
+
+// GeneratedName returns the prefix of a generated name. A dot is allowed in the name of an Agent, but not in the name
+// of a Run.
+func GeneratedName(run *v1alpha1.Run) string {
+	const longest = 40
+	name := strings.ReplaceAll(run.Spec.Agent+run.Spec.Workflow, ".", "-")
+	return strings.TrimRight(name[:min(len(name), longest)], "-") + "-"
+}
+
+// Invalid returns the error of a flag that cannot be parsed, with what to write.
+func Invalid(c *cobra.Command, err error) error {
+	if wrong, is := errors.AsType[*pflag.InvalidValueError](err); is {
+		return invalidValue(c, wrong)
+	}
+	similar := ""
+	if unknown, is := errors.AsType[*pflag.NotExistError](err); is && unknown.GetSpecifiedShortnames() == "" {
+		var names []string
+		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		similar = strings.Replace(template.Similar(unknown.GetSpecifiedName(), names), "mean ", "mean --", 1)
+	}
+	if similar != "" {
+		return exit.Usagef("%v%s See: %s --help", err, similar, c.CommandPath())
+	}
+	return exit.Usagef("%v. See: %s --help", err, c.CommandPath())
+}
+
+// flagValues describe the values of flags, by type.
+var flagValues = map[string]string{
+	"int": "a whole number", "int32": "a whole number", "int64": "a whole number", "bool": "true or false, or the flag alone",
+	"duration": "a time such as 90s, 10m or 1h30m",
+}
+
+// invalidValue returns the error of a value that a flag cannot have.
+func invalidValue(c *cobra.Command, wrong *pflag.InvalidValueError) error {
+	flag := wrong.GetFlag()
+	want, known := flagValues[flag.Value.Type()]
+	if !known {
+		return exit.Usagef("--%s %s: %v. See: %s --help", flag.Name, quotedIfEmpty(wrong.GetValue()), errors.Unwrap(wrong), c.CommandPath())
+	}
+	return exit.Usagef("--%s %s: write %s. See: %s --help", flag.Name, quotedIfEmpty(wrong.GetValue()), want, c.CommandPath())
 }

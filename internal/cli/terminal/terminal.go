@@ -1,3 +1,5 @@
+// Package terminal has the streams of a command, and the user at them: questions and their answers, the line that
+// shows how it stands, and text that is harmless for a terminal.
 package terminal
 
 import (
@@ -15,6 +17,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/internal/cli/conversation"
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
+	"github.com/deckhand-dev/deckhand/internal/shared/clock"
 )
 
 // Interactive reports whether a user can be asked: In is a terminal, and what is asked is not written to
@@ -158,4 +161,19 @@ func (r *LineReader) forget() {
 	if file, is := r.in.(*os.File); is {
 		discardInput(file)
 	}
+}
+
+// Streams are the input, the outputs and the time of a command.
+type Streams struct {
+	In  io.Reader
+	Out io.Writer
+	Err io.Writer
+	Now func() time.Time
+	// Interval is the delay between two checks of a command that waits.
+	Interval time.Duration
+}
+
+// NewStreams returns the Streams of a process.
+func NewStreams(in io.Reader, out, errOut io.Writer) Streams {
+	return Streams{In: in, Out: out, Err: errOut, Now: clock.Now, Interval: time.Second}
 }
