@@ -20,13 +20,20 @@ import (
 // answer of the API server, and what to do. It has no times, request ids, addresses or used
 // amounts of a quota, so that the condition does not change with each retry.
 func Describe(err error) string {
-	if err == nil {
-		return ""
+	cause, promise := Cause(err)
+	return cause + promise
+}
+
+// Cause returns the message of Describe in two parts. The promise that the operator tries again holds only while the
+// object waits.
+func Cause(err error) (cause, promise string) {
+	switch {
+	case err == nil:
+		return "", ""
+	case !IsRefusal(err):
+		return upperFirst(requestOf(err) + transient(err)), ". The operator tries again"
 	}
-	if !IsRefusal(err) {
-		return upperFirst(requestOf(err)+transient(err)) + ". The operator tries again"
-	}
-	return upperFirst(Text(err)) + ". " + remedy(err)
+	return upperFirst(Text(err)) + ". " + remedy(err), ""
 }
 
 // unstable are the parts that differ between two answers to the same request.

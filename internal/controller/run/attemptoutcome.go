@@ -114,7 +114,7 @@ func outcomeOfExit(end *corev1.ContainerStateTerminated, t *task.Termination) at
 	case task.ExitConfig:
 		switch said.Reason { //nolint:exhaustive // all other reasons are Misconfigured
 		case task.ReasonSecretMissing:
-			return attemptOutcome{budget: budgetNone, reason: v1alpha1.ReasonSecretMissing, message: said.Message}
+			return secretMissing(said.Message)
 		case task.ReasonNothingToContinue:
 			return attemptOutcome{final: true, reason: v1alpha1.ReasonNothingToContinue, message: said.Message}
 		}
@@ -131,6 +131,12 @@ func outcomeOfExit(end *corev1.ContainerStateTerminated, t *task.Termination) at
 		message = fmt.Sprintf("the runner ended with code %d; its log says more: kubectl logs of the pod", end.ExitCode)
 	}
 	return attemptOutcome{budget: budgetRetries, reason: v1alpha1.ReasonRunnerFailed, message: message}
+}
+
+// secretMissing waits for a Secret, as a runner that cannot begin without it reports. Runners before v0.1.0 wrote the
+// promise themselves.
+func secretMissing(message string) attemptOutcome {
+	return attemptOutcome{budget: budgetNone, reason: v1alpha1.ReasonSecretMissing, message: strings.TrimSuffix(message, within)}
 }
 
 // exceededStorage reports whether a pod was evicted because of its own files and not because of pressure on its node.
@@ -199,7 +205,7 @@ func exhausted(s state, v attemptOutcome) (plan, bool) {
 	failures, disruptions := s.run.Status.Failures, s.run.Status.Disruptions
 	switch budget := budgetLimit(s.run, v.budget); {
 	case v.budget == budgetNone:
-		p := waitingBounded(s, v.reason, v.message)
+		p := waitingFor(s, v.reason, v.message, within)
 		return p, p.settles()
 	case budget == 0:
 		return failure(v.reason, v.message), true
@@ -234,7 +240,7 @@ func budgetLimit(run *v1alpha1.Run, c budget) int32 {
 func retry(s state, v attemptOutcome) plan {
 	reason, message := v1alpha1.ReasonRetrying, fmt.Sprintf("Attempt %d follows, because %s", s.attempt()+1, v.message)
 	if v.budget == budgetNone {
-		reason, message = v.reason, untilPending(s, v.message)
+		reason, message = v.reason, untilPending(s, v.message+within)
 	}
 	message = task.Cut(message, task.MaxMessage)
 	if pod := s.pod(); runnerpod.IsAlive(pod) {
@@ -339,7 +345,7 @@ func outcomeOfFetch(end *corev1.ContainerStateTerminated) attemptOutcome {
 	case end.Reason == "OOMKilled":
 		return attemptOutcome{budget: budgetRetries, reason: v1alpha1.ReasonOutOfMemory, message: "filling the workspace took more memory than its limit; raise podTemplate.resources of the Agent, or set git.depth: 1"}
 	case said.Reason == task.ReasonSecretMissing:
-		return attemptOutcome{budget: budgetNone, reason: v1alpha1.ReasonSecretMissing, message: message}
+		return secretMissing(message)
 	case said.Reason == task.ReasonStorageFull, said.Reason == task.ReasonNothingToContinue:
 		return attemptOutcome{final: true, reason: string(said.Reason), message: message}
 	case end.ExitCode == task.ExitConfig || end.ExitCode == task.ExitBadTask:

@@ -91,7 +91,7 @@ func sourceNotReady(s state) (plan, bool) {
 	case problem.IsFinal():
 		return failure(problem.Reason, problem.Message), true
 	case problem.Reason == v1alpha1.ReasonPending:
-		return waitingBounded(s, problem.Reason, problem.Message+byItself), true
+		return waitingFor(s, problem.Reason, problem.Message, byItself), true
 	}
 	p := waitingUnbounded(s, problem.Reason, problem.Message)
 	switch {

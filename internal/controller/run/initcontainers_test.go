@@ -32,17 +32,18 @@ func TestVerdictsOfWhatComesBefore(t *testing.T) {
 		final  bool
 		says   string
 	}{
-		"a repository that is not there is final":      {"fetch", corev1.ContainerStateTerminated{ExitCode: 78, Message: word(task.Result{Reason: task.ReasonMisconfigured, Message: "no such repository"})}, budgetNone, v1alpha1.ReasonMisconfigured, true, "no such repository"},
-		"a session that cannot be read is final":       {"fetch", corev1.ContainerStateTerminated{ExitCode: 78, Message: word(task.Result{Reason: task.ReasonNothingToContinue, Message: "it is empty"})}, budgetNone, v1alpha1.ReasonNothingToContinue, true, "it is empty"},
-		"a network that fails is tried again":          {"fetch", corev1.ContainerStateTerminated{ExitCode: 69, Message: word(task.Result{Reason: task.ReasonToolUnavailable, Message: "timed out"})}, budgetRetries, v1alpha1.ReasonToolUnavailable, false, "timed out"},
-		"a Secret that is missing is waited for":       {"fetch", corev1.ContainerStateTerminated{ExitCode: 78, Message: word(task.Result{Reason: task.ReasonSecretMissing, Message: "no Secret git"})}, budgetNone, v1alpha1.ReasonSecretMissing, false, "no Secret git"},
-		"a repository that does not fit is final":      {"fetch", corev1.ContainerStateTerminated{ExitCode: 65, Message: word(task.Result{Reason: task.ReasonStorageFull, Message: "full"})}, budgetNone, v1alpha1.ReasonStorageFull, true, "full"},
-		"one that takes too much memory is the work's": {"fetch", corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}, budgetRetries, v1alpha1.ReasonOutOfMemory, false, "podTemplate.resources"},
-		"being killed is a disruption":                 {"fetch", corev1.ContainerStateTerminated{ExitCode: 137}, budgetDisruptions, v1alpha1.ReasonPodLost, false, ""},
-		"a crash is the work's, and its log is named":  {"fetch", corev1.ContainerStateTerminated{ExitCode: 2}, budgetRetries, v1alpha1.ReasonRunnerFailed, false, "container fetch"},
-		"an image without the program is named":        {"install", corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: "exec: \"/sandbox\": no such file"}, budgetRetries, v1alpha1.ReasonRunnerFailed, false, "container install could not be started (StartError): exec: \"/sandbox\": no such file. If its limit of memory is below 64Mi, raise podTemplate.resources of the Agent; else check runner.image of the chart and the cluster node"},
-		"what it says is one line":                     {"install", corev1.ContainerStateTerminated{ExitCode: 1, Message: "a\nb\u202e"}, budgetRetries, v1alpha1.ReasonRunnerFailed, false, `a b\u202e`},
-		"a sidecar that ends says nothing":             {"sandbox", corev1.ContainerStateTerminated{ExitCode: 137}, budgetDisruptions, v1alpha1.ReasonPodLost, false, "ended without running"},
+		"a repository that is not there is final":          {"fetch", corev1.ContainerStateTerminated{ExitCode: 78, Message: word(task.Result{Reason: task.ReasonMisconfigured, Message: "no such repository"})}, budgetNone, v1alpha1.ReasonMisconfigured, true, "no such repository"},
+		"a session that cannot be read is final":           {"fetch", corev1.ContainerStateTerminated{ExitCode: 78, Message: word(task.Result{Reason: task.ReasonNothingToContinue, Message: "it is empty"})}, budgetNone, v1alpha1.ReasonNothingToContinue, true, "it is empty"},
+		"a network that fails is tried again":              {"fetch", corev1.ContainerStateTerminated{ExitCode: 69, Message: word(task.Result{Reason: task.ReasonToolUnavailable, Message: "timed out"})}, budgetRetries, v1alpha1.ReasonToolUnavailable, false, "timed out"},
+		"a Secret that is missing is waited for":           {"fetch", corev1.ContainerStateTerminated{ExitCode: 78, Message: word(task.Result{Reason: task.ReasonSecretMissing, Message: "no Secret git"})}, budgetNone, v1alpha1.ReasonSecretMissing, false, "no Secret git"},
+		"the promise of an older runner is not said twice": {"fetch", corev1.ContainerStateTerminated{ExitCode: 78, Message: word(task.Result{Reason: task.ReasonSecretMissing, Message: "no Secret git" + within})}, budgetNone, v1alpha1.ReasonSecretMissing, false, "no Secret git"},
+		"a repository that does not fit is final":          {"fetch", corev1.ContainerStateTerminated{ExitCode: 65, Message: word(task.Result{Reason: task.ReasonStorageFull, Message: "full"})}, budgetNone, v1alpha1.ReasonStorageFull, true, "full"},
+		"one that takes too much memory is the work's":     {"fetch", corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}, budgetRetries, v1alpha1.ReasonOutOfMemory, false, "podTemplate.resources"},
+		"being killed is a disruption":                     {"fetch", corev1.ContainerStateTerminated{ExitCode: 137}, budgetDisruptions, v1alpha1.ReasonPodLost, false, ""},
+		"a crash is the work's, and its log is named":      {"fetch", corev1.ContainerStateTerminated{ExitCode: 2}, budgetRetries, v1alpha1.ReasonRunnerFailed, false, "container fetch"},
+		"an image without the program is named":            {"install", corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: "exec: \"/sandbox\": no such file"}, budgetRetries, v1alpha1.ReasonRunnerFailed, false, "container install could not be started (StartError): exec: \"/sandbox\": no such file. If its limit of memory is below 64Mi, raise podTemplate.resources of the Agent; else check runner.image of the chart and the cluster node"},
+		"what it says is one line":                         {"install", corev1.ContainerStateTerminated{ExitCode: 1, Message: "a\nb\u202e"}, budgetRetries, v1alpha1.ReasonRunnerFailed, false, `a b\u202e`},
+		"a sidecar that ends says nothing":                 {"sandbox", corev1.ContainerStateTerminated{ExitCode: 137}, budgetDisruptions, v1alpha1.ReasonPodLost, false, "ended without running"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -144,13 +144,10 @@ func overrunIn(s state) time.Duration {
 	return max(overrunAt(s).Sub(s.now), time.Second)
 }
 
-// Parts of messages that are true only while a Run waits: how runners end the message about a missing key or repository
-// (runner/internal/config, runner/internal/attempt), the end of the operator's message about a missing object, and the
-// end of the message about a failed request (apierr.Describe).
+// Promises about a missing object: the operator sees at once that it exists, or a runner or a kubelet looks again.
 const (
-	continues = "; the Run continues "
-	byItself  = continues + "when it exists"
-	tryAgain  = ". The operator tries again"
+	byItself = "; the Run continues when it exists"
+	within   = "; the Run continues within two minutes after it exists"
 )
 
 // waitingUnbounded waits for something outside of the Run, without a bound.
@@ -163,16 +160,18 @@ func waitingUnbounded(s state, reason, message string) plan {
 
 // waitingBounded waits for something outside of the Run, limits.pending at most, and without a
 // bound while the Run is paused.
-func waitingBounded(s state, reason, message string) plan {
+func waitingBounded(s state, reason, cause string) plan { return waitingFor(s, reason, cause, "") }
+
+// waitingFor is waitingBounded with a promise behind the cause, which the message has only while the Run waits.
+func waitingFor(s state, reason, cause, promise string) plan {
 	if wantsPause(s) {
-		return waitingUnbounded(s, reason, message)
+		return waitingUnbounded(s, reason, cause+promise)
 	}
 	left := pendingLeft(s)
 	if left <= 0 {
-		message, _, _ = strings.Cut(runstatus.TrimDeadline(message), continues)
-		return failure(v1alpha1.ReasonPendingTimeout, fmt.Sprintf("Timed out after %s (limits.pending) waiting for: %s. Fix the cause and create a new Run", s.limits().pending, strings.TrimSuffix(message, tryAgain)))
+		return failure(v1alpha1.ReasonPendingTimeout, fmt.Sprintf("Timed out after %s (limits.pending) waiting for: %s. Fix the cause and create a new Run", s.limits().pending, cause))
 	}
-	return waiting(reason, untilPending(s, message), left)
+	return waiting(reason, untilPending(s, cause+promise), left)
 }
 
 // pendingLeft returns how long limits.pending still lets the Run wait.
@@ -182,10 +181,16 @@ func pendingLeft(s state) time.Duration {
 
 // untilPending adds to a message until when limits.pending lets the Run wait.
 func untilPending(s state, message string) string {
-	limit := s.limits().pending
-	until := s.pendingSince().Add(limit)
-	if !until.After(s.now) {
+	if pendingLeft(s) <= 0 {
 		return message
 	}
-	return runstatus.WithDeadline(message, until, limit, "limits.pending")
+	limit := s.limits().pending
+	return runstatus.WithDeadline(message, s.pendingSince().Add(limit), limit, "limits.pending")
+}
+
+// recordedCause returns the cause in the message with which waitingFor lets the Run wait.
+func recordedCause(s state) string {
+	limit := s.limits().pending
+	message := runstatus.TrimDeadline(messageOf(s.run), s.pendingSince().Add(limit), limit, "limits.pending")
+	return strings.TrimSuffix(strings.TrimSuffix(message, within), byItself)
 }

@@ -25,7 +25,10 @@ func requestFailed(s state) (plan, bool) {
 	case p.settles():
 		next = plan{reason: p.reason, message: p.message, outcome: p.outcome, termination: p.termination, problem: text}
 	case startsAttempt(s):
-		next = cannotStart(s, p, text, err)
+		next = cannotStart(s, p, err)
+		if !next.settles() {
+			next.problem = text
+		}
 	default:
 		next = plan{reason: reasonWhile(s, p), message: text, problem: text}
 	}
@@ -44,19 +47,17 @@ func startsAttempt(s state) bool {
 
 // cannotStart waits until an attempt can start, limits.pending at most. A temporary failure does not end a Run the
 // first time that it occurs, because the Run may have waited for something else until then.
-func cannotStart(s state, p plan, text string, err error) plan {
-	reason := reasonWhile(s, p)
-	if apierr.IsRefusal(err) {
-		reason = v1alpha1.ReasonPending
+func cannotStart(s state, p plan, err error) plan {
+	cause, promise := apierr.Cause(err)
+	cause = task.Cut(cause, runstatus.MaxCause)
+	switch reason := reasonWhile(s, p); {
+	case apierr.IsRefusal(err):
+		return waitingFor(s, v1alpha1.ReasonPending, cause, promise)
+	case runstatus.HasProblem(s.run.Status):
+		return waitingFor(s, reason, cause, promise)
+	default:
+		return waiting(reason, untilPending(s, cause+promise), 0)
 	}
-	next := waiting(reason, untilPending(s, text), 0)
-	if apierr.IsRefusal(err) || runstatus.HasProblem(s.run.Status, text) {
-		next = waitingBounded(s, reason, text)
-	}
-	if !next.settles() {
-		next.problem = text
-	}
-	return next
 }
 
 // reasonWhile returns the reason of a Run while a request fails. It is not SecretMissing: the message of a Run with this

@@ -54,8 +54,6 @@ func runnerStarting(s state) plan {
 		reason, message = v1alpha1.ReasonStarting, pausingMessage
 	case left > 0 && reason == v1alpha1.ReasonSecretMissing: // its message has this time
 		wake = earlier(wake, left)
-	default:
-		message = runstatus.TrimDeadline(message)
 	}
 	return runnerSilent(s, waiting(reason, message, wake))
 }
@@ -83,7 +81,7 @@ func podStarting(s state) plan {
 		return containerStuck(s, container)
 	}
 	if s.missingConfigMap != "" {
-		return withWarningCheck(s, waitingBounded(s, v1alpha1.ReasonPending, s.missingConfigMap))
+		return withWarningCheck(s, waitingFor(s, v1alpha1.ReasonPending, s.missingConfigMap, within))
 	}
 	if s.startupWarning != "" {
 		return withWarningCheck(s, waitingBounded(s, v1alpha1.ReasonPending, "The pod does not start: "+s.startupWarning))
@@ -93,15 +91,14 @@ func podStarting(s state) plan {
 
 // nothingInTheWay waits for a pod of which no message says why it does not start.
 func nothingInTheWay(s state) plan {
-	reason, begins := startMessage(s)
-	cause := begins
-	if reason == v1alpha1.ReasonStarting {
-		cause = startStage(s.pod())
+	reason, message := startMessage(s)
+	if reason == v1alpha1.ReasonSecretMissing {
+		return waitingFor(s, reason, recordedCause(s), within)
 	}
-	p := waitingBounded(s, reason, cause)
+	p := waitingBounded(s, reason, startStage(s.pod()))
 	switch p.reason {
 	case reason:
-		p.message = begins
+		p.message = message
 	case v1alpha1.ReasonPaused:
 		p.message = children.PausedMessage(s.run)
 	}
@@ -151,12 +148,12 @@ func withWarningCheck(s state, p plan) plan {
 }
 
 // startMessage returns the message about an attempt that has not reported yet. After an attempt that only waited, it
-// repeats what that one waited for: only the runner can find out whether it exists now.
+// says what that one waited for: only the runner can find out whether it exists now.
 func startMessage(s state) (reason, message string) {
 	a := s.run.Status.Attempt
 	since := s.run.Status.Internal.PendingSince
 	if reasonOf(s.run) == v1alpha1.ReasonSecretMissing && since != nil && since.Time.Before(a.StartedAt.Time) {
-		return v1alpha1.ReasonSecretMissing, messageOf(s.run)
+		return v1alpha1.ReasonSecretMissing, untilPending(s, recordedCause(s)+within)
 	}
 	return v1alpha1.ReasonStarting, fmt.Sprintf("Starting attempt %d", a.Number)
 }
@@ -267,7 +264,7 @@ func containerStuck(s state, container *corev1.ContainerStatus) plan {
 	case slices.Contains(pullReasons, reason):
 		return pulling(s, container, why)
 	case reason == "CreateContainerConfigError" && strings.HasPrefix(container.Name, runnerpod.ServerPrefix):
-		return waitingBounded(s, v1alpha1.ReasonSecretMissing, fmt.Sprintf("The MCP server in container %s lacks a Secret, or a key of it (%s)", container.Name, container.State.Waiting.Message)+byItself)
+		return waitingFor(s, v1alpha1.ReasonSecretMissing, fmt.Sprintf("The MCP server in container %s lacks a Secret, or a key of it (%s)", container.Name, container.State.Waiting.Message), byItself)
 	}
 	return waitingBounded(s, v1alpha1.ReasonStarting, sentence("container "+container.Name, why))
 }
@@ -448,17 +445,14 @@ func findConfigMap(ctx context.Context, live client.Reader, namespace string, re
 	return true, text || binary, nil
 }
 
-// within describes how soon the kubelet tries again to mount a volume.
-const within = continues + "within two minutes after it exists"
-
 func configMapMissing(namespace string, required runnerpod.RequiredConfigMap) string {
 	file := "FILE"
 	if required.Key != "" {
 		file = required.Key + "=FILE"
 	}
-	return fmt.Sprintf("ConfigMap %s (%s) not found in namespace %s; create it: kubectl create configmap %s -n %s --from-file=%s", required.Name, required.Field, namespace, required.Name, namespace, file) + within
+	return fmt.Sprintf("ConfigMap %s (%s) not found in namespace %s; create it: kubectl create configmap %s -n %s --from-file=%s", required.Name, required.Field, namespace, required.Name, namespace, file)
 }
 
 func keyMissing(namespace string, required runnerpod.RequiredConfigMap) string {
-	return fmt.Sprintf("ConfigMap %s (%s) has no key %s in namespace %s; add it: kubectl edit configmap %s -n %s", required.Name, required.Field, required.Key, namespace, required.Name, namespace) + within
+	return fmt.Sprintf("ConfigMap %s (%s) has no key %s in namespace %s; add it: kubectl edit configmap %s -n %s", required.Name, required.Field, required.Key, namespace, required.Name, namespace)
 }

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,7 +12,6 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
-	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 	"github.com/deckhand-dev/deckhand/internal/testing/gen"
 )
 
@@ -81,7 +81,7 @@ func TestPullThatFailsNamesItsSecrets(t *testing.T) {
 	waits(1, "ErrImagePull", "401 Unauthorized")(c)
 	c.step()
 	const want = `Image "runner:1" cannot be pulled yet (ErrImagePull: 401 Unauthorized; the pull Secrets mirror, hub must exist in namespace team-a)`
-	if got := runstatus.TrimDeadline(messageOf(c.run)); got != want {
+	if got, _, _ := strings.Cut(messageOf(c.run), ". Waits until "); got != want {
 		t.Errorf("the Run says %s\nwant %s", got, want)
 	}
 }
@@ -128,7 +128,7 @@ func TestUnplacedPodSaysWhyAndWhatToDo(t *testing.T) {
 			c.pod(1).Status.Conditions[0].Message = tc.scheduler
 			c.trouble = tc.trouble
 			c.step()
-			if reasonOf(c.run) != v1alpha1.ReasonUnschedulable || runstatus.TrimDeadline(messageOf(c.run)) != tc.want {
+			if said, _, _ := strings.Cut(messageOf(c.run), ". Waits until "); reasonOf(c.run) != v1alpha1.ReasonUnschedulable || said != tc.want {
 				t.Errorf("the Run is %s: %s\nwant %s", reasonOf(c.run), messageOf(c.run), tc.want)
 			}
 		})
@@ -181,13 +181,12 @@ func TestGivenUpPromisesNothing(t *testing.T) {
 	c.begin()
 	const missing = "Secret git is not there"
 	s := c.observed()
-	const promise = missing + "; the Run continues within two minutes after it exists" // runner/config
-	if got := waitingBounded(s, v1alpha1.ReasonSecretMissing, promise).message; got != promise+". Waits until 12:10:00 UTC (limits.pending)" {
+	if got := waitingFor(s, v1alpha1.ReasonSecretMissing, missing, within).message; got != missing+within+". Waits until 12:10:00 UTC (limits.pending)" {
 		t.Errorf("while it waits, it says: %s", got)
 	}
 	s.now = s.now.Add(s.limits().pending)
 	want := "Timed out after 10m0s (limits.pending) waiting for: " + missing + ". Fix the cause and create a new Run"
-	if got := waitingBounded(s, v1alpha1.ReasonSecretMissing, promise).message; got != want {
+	if got := waitingFor(s, v1alpha1.ReasonSecretMissing, missing, within).message; got != want {
 		t.Errorf("at the end it says: %s", got)
 	}
 }

@@ -151,7 +151,7 @@ func (r *Reconciler) updateStatus(ctx context.Context, s state, p plan) (ctrl.Re
 	if failure != nil && (apierr.IsConflict(failure) || ctx.Err() != nil) {
 		return ctrl.Result{}, failure
 	}
-	if apierr.IsRefusal(failure) && !runstatus.HasProblem(s.run.Status, p.problem) {
+	if apierr.IsRefusal(failure) && !runstatus.HasProblem(s.run.Status) {
 		log.FromContext(ctx).Info("The API server refused a request", "error", failure.Error())
 	}
 	if s.isUnrecorded() && s.facts.created != nil {

@@ -53,7 +53,7 @@ func TestAWaitingRunSaysUntilWhen(t *testing.T) {
 			c.begin()
 			c.now = c.now.Add(time.Minute)
 			exits(1, 78, lackedSecret(1, 60))(c)
-		}, "Secret sonnet has no key api-key in namespace team-a. Waits until 12:10:00 UTC (limits.pending)"},
+		}, "Secret sonnet has no key api-key in namespace team-a" + within + ". Waits until 12:10:00 UTC (limits.pending)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, gen.Run(), tc.agent)

@@ -25,11 +25,10 @@ type Outcome struct {
 	Problem string
 }
 
-// HasProblem reports whether a status has this problem: the same request failed in the same way when the Run was
-// reconciled the last time.
-func HasProblem(s v1alpha1.RunStatus, problem string) bool {
+// HasProblem reports whether a request failed when the Run was reconciled the last time.
+func HasProblem(s v1alpha1.RunStatus) bool {
 	c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReconciling)
-	return c != nil && c.Message == task.Cut(problem, maxProblem)
+	return c != nil && c.Message != ""
 }
 
 // OutcomeOf returns the outcome in a status; of a Run that was not reconciled, Pending.

@@ -165,31 +165,28 @@ func succeeded(s v1alpha1.RunStatus) metav1.Condition {
 	return metav1.Condition{}
 }
 
-const (
-	// waitsUntil begins the last sentence of the message of a Run that waits for a limited
-	// time.
-	waitsUntil = ". Waits until "
-	// MaxCause is how many bytes of a cause WithDeadline keeps in any case.
-	MaxCause = task.MaxMessage - 96
-)
+// MaxCause is how many bytes of a cause WithDeadline keeps in any case.
+const MaxCause = task.MaxMessage - 96
 
 // WithDeadline adds to the message of a Run until when it waits, and the limit that bounds the wait. The time is
 // absolute and in whole seconds, so that the message does not change while the Run waits.
 func WithDeadline(message string, until time.Time, limit time.Duration, name string) string {
+	end := deadline(until, limit, name)
+	return task.Cut(strings.TrimSuffix(message, "."), task.MaxMessage-len(end)) + end
+}
+
+// TrimDeadline returns a message without what WithDeadline added to it for the same deadline.
+func TrimDeadline(message string, until time.Time, limit time.Duration, name string) string {
+	return strings.TrimSuffix(message, deadline(until, limit, name))
+}
+
+// deadline returns the last sentence of the message of a Run that waits for a limited time.
+func deadline(until time.Time, limit time.Duration, name string) string {
 	layout := "15:04:05 UTC"
 	if limit >= 24*time.Hour {
 		layout = "2006-01-02 15:04:05 UTC"
 	}
-	end := fmt.Sprintf("%s%s (%s)", waitsUntil, until.UTC().Format(layout), name)
-	return task.Cut(strings.TrimSuffix(TrimDeadline(message), "."), task.MaxMessage-len(end)) + end
-}
-
-// TrimDeadline returns a message without the addition of WithDeadline.
-func TrimDeadline(message string) string {
-	if i := strings.LastIndex(message, waitsUntil); i >= 0 && strings.HasSuffix(message, ")") {
-		return message[:i]
-	}
-	return message
+	return fmt.Sprintf(". Waits until %s (%s)", until.UTC().Format(layout), name)
 }
 
 // IgnoreFinished returns nil for an error that means that the desired state of a Run was not changed because the Run

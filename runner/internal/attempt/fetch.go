@@ -219,7 +219,7 @@ func (e Environment) access(ctx context.Context, t task.Task, g *task.Git) (*wor
 			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				return nil, context.Cause(ctx)
 			}
-			return nil, task.End(task.ReasonSecretMissing, "Secret %s does not exist, or is empty, in namespace %s; create it (kubectl create secret generic %s --type=kubernetes.io/basic-auth --from-literal=username=… --from-literal=password=…); the Run continues within two minutes after it exists",
+			return nil, task.End(task.ReasonSecretMissing, "Secret %s does not exist, or is empty, in namespace %s; create it (kubectl create secret generic %s --type=kubernetes.io/basic-auth --from-literal=username=… --from-literal=password=…)",
 				g.Secret, t.Run.Namespace, g.Secret)
 		}
 	}

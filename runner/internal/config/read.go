@@ -209,7 +209,7 @@ func keysMissing(at place.Place, keys []task.SecretKey, namespace string) error 
 	}
 	if len(keys) == 1 {
 		return task.End(task.ReasonSecretMissing,
-			"%s in namespace %s; %s; the Run continues within two minutes after it exists",
+			"%s in namespace %s; %s",
 			task.MissingKey(k), namespace, howToAdd(k))
 	}
 	names := make([]string, 0, len(keys))
@@ -217,7 +217,7 @@ func keysMissing(at place.Place, keys []task.SecretKey, namespace string) error 
 		names = append(names, fmt.Sprintf("key %s of Secret %s", k.Key, k.Secret))
 	}
 	return task.End(task.ReasonSecretMissing,
-		"%d keys of Secrets are missing in namespace %s: %s; for the first, %s; the Run continues within two minutes after it exists",
+		"%d keys of Secrets are missing in namespace %s: %s; for the first, %s",
 		len(keys), namespace, strings.Join(names, ", "), howToAdd(k))
 }
 
