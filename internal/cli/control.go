@@ -54,11 +54,7 @@ func (f *Factory) setDesiredStates(ctx context.Context, names []string, desired 
 
 // setDesiredState sets spec.desiredState of a Run that has not ended.
 func (f *Factory) setDesiredState(ctx context.Context, name string, desired v1alpha1.DesiredState) error {
-	c, err := f.Client()
-	if err != nil {
-		return err
-	}
-	run, err := f.findRun(ctx, c, name)
+	c, run, err := f.openRun(ctx, name)
 	if err != nil {
 		return err
 	}

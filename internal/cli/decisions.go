@@ -153,11 +153,7 @@ func (f *Factory) message(ctx context.Context, name, text string, images []strin
 	if strings.TrimSpace(value) == "" {
 		return exit.Usagef("the message is empty: write the text behind the Run, or - to read standard input")
 	}
-	c, err := f.Client()
-	if err != nil {
-		return err
-	}
-	run, err := f.findRun(ctx, c, name)
+	c, run, err := f.openRun(ctx, name)
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,16 @@ func (f *Factory) findRun(ctx context.Context, c client.Client, name string) (*v
 	return run, err
 }
 
+// openRun is findRun with a client of the user's cluster.
+func (f *Factory) openRun(ctx context.Context, name string) (client.Client, *v1alpha1.Run, error) {
+	c, err := f.Client()
+	if err != nil {
+		return nil, nil, err
+	}
+	run, err := f.findRun(ctx, c, name)
+	return c, run, err
+}
+
 // kindNamed returns the kind that a word is, in lower case; empty: the word is a name.
 func kindNamed(word string) string {
 	for _, k := range explainedKinds {

@@ -56,11 +56,7 @@ type openRequest struct {
 }
 
 func (f *Factory) showPending(ctx context.Context, name, output string) error {
-	c, err := f.Client()
-	if err != nil {
-		return err
-	}
-	run, err := f.findRun(ctx, c, name)
+	c, run, err := f.openRun(ctx, name)
 	if err != nil {
 		return err
 	}

@@ -52,11 +52,7 @@ type runResult struct {
 
 // result prints the result of a Run, and returns how the Run ended as an exit code.
 func (f *Factory) result(ctx context.Context, name, output string) error {
-	c, err := f.Client()
-	if err != nil {
-		return err
-	}
-	run, err := f.findRun(ctx, c, name)
+	_, run, err := f.openRun(ctx, name)
 	if err != nil {
 		return err
 	}

@@ -30,11 +30,7 @@ func newTree(f *Factory) *cobra.Command {
 }
 
 func (f *Factory) tree(ctx context.Context, name, output string) error {
-	c, err := f.Client()
-	if err != nil {
-		return err
-	}
-	run, err := f.findRun(ctx, c, name)
+	c, run, err := f.openRun(ctx, name)
 	if err != nil {
 		return err
 	}

@@ -78,6 +78,11 @@ func TestTheTTLNoteIsWrittenOnce(t *testing.T) {
 	if again := runstatus.OutcomeWithTTLNote(r); again != kept {
 		t.Errorf("Kept() a second time = %+v", again)
 	}
+	quoting := finished(tracked)
+	runstatus.Outcome{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonFinished, Message: "I wrote: “" + kept.Message + "”"}.WriteStatus(&quoting.Status, quoting, gen.Noon)
+	if said := runstatus.OutcomeWithTTLNote(quoting).Message; !strings.HasPrefix(said, "I wrote: ") || strings.Count(said, "It is not deleted after") != 2 {
+		t.Errorf("an agent that writes the note of another Run ends with %q", said)
+	}
 	if plain := runstatus.OutcomeWithTTLNote(finished()); plain.Message != "done" {
 		t.Errorf("one that goes says %q", plain.Message)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -235,7 +236,7 @@ func IsTrackingKey(key string) bool {
 // TrackingKey returns the label or annotation by which a GitOps tool tracks a Run, or an empty text.
 func TrackingKey(run *v1alpha1.Run) string {
 	for _, set := range []map[string]string{run.Labels, run.Annotations} {
-		for key := range set {
+		for _, key := range slices.Sorted(maps.Keys(set)) {
 			if IsTrackingKey(key) {
 				return key
 			}
@@ -244,18 +245,16 @@ func TrackingKey(run *v1alpha1.Run) string {
 	return ""
 }
 
-const keptNote = ". It is not deleted after spec.ttlSecondsAfterFinished: "
-
 // OutcomeWithTTLNote returns the outcome of a finished Run with a note, once, why its TTL is
 // ignored.
 func OutcomeWithTTLNote(run *v1alpha1.Run) Outcome {
 	had := OutcomeOf(run.Status)
 	owner := TrackingKey(run)
-	if !had.Settles() || owner == "" || run.Spec.TTLSecondsAfterFinished == nil || strings.Contains(had.Message, keptNote) {
+	if !had.Settles() || owner == "" || run.Spec.TTLSecondsAfterFinished == nil {
 		return had
 	}
-	note := fmt.Sprintf("%sits label or annotation %s shows that a GitOps tool manages it, which would create and run it again", keptNote, owner)
-	had.Message = task.Cut(had.Message, task.MaxMessage-len(note)) + note
+	note := fmt.Sprintf(". It is not deleted after spec.ttlSecondsAfterFinished: its label or annotation %s shows that a GitOps tool manages it, which would create and run it again", owner)
+	had.Message = task.Cut(strings.TrimSuffix(had.Message, note), task.MaxMessage-len(note)) + note
 	return had
 }
 
