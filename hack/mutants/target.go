@@ -27,6 +27,7 @@ const policies = "charts/deckhand/files/policy"
 // targets are the packages that decide.
 var targets = []target{
 	{"internal/shared/policy", []string{"internal/cli/lint"}},
+	{"internal/revision/policylint", nil},
 	{"internal/shared/policy/shell", []string{"internal/shared/policy"}},
 	{"internal/run/decisions", []string{"internal/controller/decision"}},
 	{"internal/run/children", []string{"internal/controller/workflowrun"}},

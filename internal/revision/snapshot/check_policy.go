@@ -10,6 +10,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/api/v1alpha1"
 	"github.com/deckhand-dev/deckhand/internal/revision/inputs"
+	"github.com/deckhand-dev/deckhand/internal/revision/policylint"
 	"github.com/deckhand-dev/deckhand/internal/shared/policy"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
@@ -40,7 +41,7 @@ func checkPolicy(agent *v1alpha1.Agent, o Objects) *NotReadyError {
 		whole = append(whole, r)
 	}
 	// The runner makes one policy of all, and what bounds a policy bounds them together.
-	if _, err := policy.Compile(whole, kinds); err != nil {
+	if _, err := policylint.Compile(whole, kinds); err != nil {
 		return invalidPolicy("spec.policy with the approvals of spec.tools: " + first(err))
 	}
 	return nil
@@ -85,7 +86,7 @@ func policyProblems(agent *v1alpha1.Agent, o Objects, kinds policy.ToolKinds) ([
 // runner image, or that it does not compile.
 func ruleErrors(rules []policy.Rule, kinds policy.ToolKinds, former []policy.Former) []*policy.Error {
 	wrong := make([]*policy.Error, len(rules)+1) // with a rule too many
-	_, err := policy.Compile(rules, kinds)
+	_, err := policylint.Compile(rules, kinds)
 	for _, e := range errorsOf(err) {
 		wrong[e.Rule] = e
 	}
@@ -174,14 +175,14 @@ func idleRules(agent *v1alpha1.Agent, o Objects) []string {
 	}
 	arguments := argumentsOf(agent, o)
 	var out []string
-	for _, w := range policy.Warnings(rulesOf(agent.Spec), kinds, arguments) {
+	for _, w := range policylint.Warnings(rulesOf(agent.Spec), kinds, arguments) {
 		out = append(out, "spec.policy: "+w.Error())
 	}
 	for _, t := range agent.Spec.Tools {
 		if t.Approval == nil {
 			continue
 		}
-		for _, w := range policy.Warnings([]policy.Rule{approvalOf(t, o)}, kinds, arguments) {
+		for _, w := range policylint.Warnings([]policy.Rule{approvalOf(t, o)}, kinds, arguments) {
 			out = append(out, approvalMessage(t, w))
 		}
 	}
@@ -314,9 +315,9 @@ func callable(t v1alpha1.Tool, o Objects) []string {
 // argumentsOf returns the known arguments of tools for the rules of an Agent: those of built-ins, and of tools whose
 // input is declared as fields. A schema can allow others, and two Agents may have different tools of one name: then the
 // arguments are not known.
-func argumentsOf(agent *v1alpha1.Agent, o Objects) policy.Arguments {
+func argumentsOf(agent *v1alpha1.Agent, o Objects) policylint.Arguments {
 	others, _ := reachableAgents(agent, o)
-	known := policy.Arguments{}
+	known := policylint.Arguments{}
 	for _, a := range append([]*v1alpha1.Agent{agent}, others...) {
 		for _, t := range a.Spec.Tools {
 			arguments := argumentsOfTool(t, a, o)
@@ -329,7 +330,7 @@ func argumentsOf(agent *v1alpha1.Agent, o Objects) policy.Arguments {
 }
 
 // addArguments adds the arguments of a tool; nil: not known.
-func addArguments(known policy.Arguments, name string, names []string) {
+func addArguments(known policylint.Arguments, name string, names []string) {
 	before, seen := known[name]
 	if names == nil || seen && before == nil {
 		known[name] = nil
@@ -339,8 +340,8 @@ func addArguments(known policy.Arguments, name string, names []string) {
 }
 
 // argumentsOfTool returns the known arguments of the tools of one entry of an Agent.
-func argumentsOfTool(t v1alpha1.Tool, by *v1alpha1.Agent, o Objects) policy.Arguments {
-	known := policy.Arguments{}
+func argumentsOfTool(t v1alpha1.Tool, by *v1alpha1.Agent, o Objects) policylint.Arguments {
+	known := policylint.Arguments{}
 	switch set := o.Toolsets[string(t.Toolset)]; {
 	case t.Builtin != "":
 		return task.BuiltinArguments

@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"path"
 	"reflect"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/google/cel-go/cel"
@@ -18,7 +15,6 @@ import (
 
 	"github.com/deckhand-dev/deckhand/internal/shared/digest"
 	"github.com/deckhand-dev/deckhand/internal/shared/policy/shell"
-	"github.com/deckhand-dev/deckhand/internal/shared/weburl"
 )
 
 // A Call is one call of a tool that is about to run.
@@ -198,79 +194,3 @@ func (commandLine) Type() ref.Type { return shellType }
 
 // Value implements [ref.Val].
 func (l commandLine) Value() any { return l.text }
-
-// workspace is where relative paths of file tools begin.
-const workspace = "/workspace"
-
-// roots are the directories whose files the tools reach.
-var roots = []string{workspace, "/tmp", "/results", "/memories"}
-
-// isOutside reports whether file tools accept no absolute path that equals the literal or, if it is a prefix, begins
-// with it. The root itself can be listed.
-func isOutside(literal string, isPrefix bool) bool {
-	return path.IsAbs(literal) && literal != "/" && !slices.ContainsFunc(roots, func(root string) bool {
-		return literal == root || strings.HasPrefix(literal, root+"/") || isPrefix && strings.HasPrefix(root, literal)
-	})
-}
-
-// A canonicalArgument is an argument that tools of a kind have in canonical form before rules see it.
-type canonicalArgument struct {
-	kind Kind
-	form string // what errors say of it
-	// whole and prefix return what to write instead of a literal. If an argument in canonical form can equal the
-	// literal, or begin with it, that is the literal itself. An error has no replacement, and reads as the end of a
-	// sentence.
-	whole, prefix func(literal string) (string, error)
-}
-
-// canonicalArguments are the arguments that have a canonical form, by their names.
-var canonicalArguments = map[string]canonicalArgument{
-	"path":   {Files, "args.path of a file tool is canonical", wholePath, pathPrefix},
-	"url":    {Web, "args.url is canonical", wholeURL, urlPrefix},
-	"method": {Web, "args.method is in upper case", upperCase, upperCase},
-}
-
-// inWorkspace returns a path below the workspace for a path that is relative or that file tools cannot reach.
-func inWorkspace(literal string) string { return workspace + "/" + strings.TrimPrefix(literal, "/") }
-
-// wholePath returns an absolute path without detours.
-func wholePath(literal string) (string, error) {
-	clean := path.Clean(literal)
-	if !path.IsAbs(clean) || isOutside(clean, false) {
-		clean = path.Clean(inWorkspace(clean))
-	}
-	return clean, nil
-}
-
-// pathPrefix is wholePath for all directories, followed by the beginning of a name.
-func pathPrefix(literal string) (string, error) {
-	if literal == "" {
-		return "", nil
-	}
-	if !path.IsAbs(literal) {
-		literal = inWorkspace(literal)
-	}
-	dir, name := path.Split(literal)
-	clean := strings.TrimSuffix(path.Clean(dir), "/") + "/" + name
-	if isOutside(clean, true) {
-		clean = inWorkspace(clean)
-	}
-	return clean, nil
-}
-
-func wholeURL(literal string) (string, error) {
-	u, err := weburl.Parse(literal)
-	if err != nil {
-		return "", err
-	}
-	return u.String(), nil
-}
-
-func urlPrefix(literal string) (string, error) {
-	if weburl.IsPrefix(literal) {
-		return literal, nil
-	}
-	return wholeURL(literal)
-}
-
-func upperCase(literal string) (string, error) { return strings.ToUpper(literal), nil }

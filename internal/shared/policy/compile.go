@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
 
 	"github.com/deckhand-dev/deckhand/internal/shared/celhints"
 )
@@ -78,8 +79,11 @@ type compiled struct {
 	patterns int // instructions of those that are literals
 }
 
+// A Check finds a mistake in a rule whose condition compiles; nil: there is none.
+type Check func(r Rule, condition *ast.AST) *Error
+
 // Compile checks rules. The error is an [*Error], or several of them joined.
-func Compile(rules []Rule, tools ToolKinds) (*Policy, error) {
+func Compile(rules []Rule, tools ToolKinds, checks ...Check) (*Policy, error) {
 	if len(rules) > MaxRules {
 		return nil, &Error{Rule: MaxRules, Name: rules[MaxRules].Name, Field: "name", Message: fmt.Sprintf("a policy has at most %d rules", MaxRules)}
 	}
@@ -88,7 +92,7 @@ func Compile(rules []Rule, tools ToolKinds) (*Policy, error) {
 	seen := map[string]bool{}
 	patterns := 0
 	for i, r := range rules {
-		one, e := compile(r, tools, patterns)
+		one, e := compile(r, tools, checks, patterns)
 		patterns += one.patterns
 		if e == nil && seen[r.Name] {
 			e = &Error{Field: "name", Message: "another rule has this name; give each its own"}
@@ -113,7 +117,7 @@ func Compile(rules []Rule, tools ToolKinds) (*Policy, error) {
 }
 
 // compile compiles a rule. before is the size of the patterns of earlier rules, in instructions.
-func compile(r Rule, tools ToolKinds, before int) (compiled, *Error) {
+func compile(r Rule, tools ToolKinds, checks []Check, before int) (compiled, *Error) {
 	if field, message := r.validate(); field != "" {
 		return compiled{}, &Error{Field: field, Message: message}
 	}
@@ -125,43 +129,57 @@ func compile(r Rule, tools ToolKinds, before int) (compiled, *Error) {
 	if strings.TrimSpace(r.When) == "" {
 		return compiled{Rule: r}, nil
 	}
-	one, e := condition(r, tools, before)
+	one, e := condition(r, tools, checks, before)
 	one.Rule = r
 	return one, e
 }
 
 // condition compiles a condition, unless its patterns and those before it are too large together.
-func condition(r Rule, tools ToolKinds, before int) (compiled, *Error) {
-	when := r.When
+func condition(r Rule, tools ToolKinds, checks []Check, before int) (compiled, *Error) {
+	parsed, e := Parse(r.When, tools)
+	if e != nil {
+		return compiled{}, e
+	}
+	for _, check := range checks {
+		if e := check(r, parsed.NativeRep()); e != nil {
+			return compiled{}, e
+		}
+	}
+	size := patternSize(parsed.NativeRep())
+	if before+size > maxPatterns {
+		return compiled{patterns: size}, tooManyPatterns(before + size)
+	}
 	env, err := environment()
 	if err != nil {
 		return compiled{}, &Error{Field: "when", Message: err.Error()}
 	}
-	ast, issues := env.Compile(when)
-	if issues.Err() != nil {
-		return compiled{}, explain(when, issues.Errors()[0])
-	}
-	if out := ast.OutputType(); !out.IsExactType(cel.BoolType) && !out.IsExactType(cel.DynType) {
-		return compiled{}, &Error{
-			Field: "when", Line: 1, Column: 1,
-			Message: fmt.Sprintf("this is a value of type %s, not a condition; compare it, as in tool == 'Write'", cel.FormatCELType(out)),
-		}
-	}
-	if e := review(ast.NativeRep(), tools); e != nil {
-		return compiled{}, e
-	}
-	if e := reviewLiterals(ast.NativeRep(), r.Tools, tools); e != nil {
-		return compiled{}, e
-	}
-	size := patternSize(ast.NativeRep())
-	if before+size > maxPatterns {
-		return compiled{patterns: size}, tooManyPatterns(before + size)
-	}
-	program, err := env.Program(ast, programOptions()...)
+	program, err := env.Program(parsed, programOptions()...)
 	if err != nil {
 		return compiled{}, &Error{Field: "when", Line: 1, Column: 1, Message: err.Error()}
 	}
 	return compiled{program: program, patterns: size}, nil
+}
+
+// Parse returns the syntax tree of a condition without mistakes.
+func Parse(when string, tools ToolKinds) (*cel.Ast, *Error) {
+	env, err := environment()
+	if err != nil {
+		return nil, &Error{Field: "when", Message: err.Error()}
+	}
+	parsed, issues := env.Compile(when)
+	if issues.Err() != nil {
+		return nil, explain(when, issues.Errors()[0])
+	}
+	if out := parsed.OutputType(); !out.IsExactType(cel.BoolType) && !out.IsExactType(cel.DynType) {
+		return nil, &Error{
+			Field: "when", Line: 1, Column: 1,
+			Message: fmt.Sprintf("this is a value of type %s, not a condition; compare it, as in tool == 'Write'", cel.FormatCELType(out)),
+		}
+	}
+	if e := review(parsed.NativeRep(), tools); e != nil {
+		return nil, e
+	}
+	return parsed, nil
 }
 
 // explain explains an error of CEL in a condition, with what to write.
@@ -238,8 +256,8 @@ func Approval(tool, when string) Rule {
 	return Rule{Name: "approval of " + tool, Tools: []string{tool}, When: when, Answer: Ask}
 }
 
-// about reports whether the rule is about calls of a tool.
-func (r Rule) about(tool string) bool {
+// About reports whether the rule is about calls of a tool.
+func (r Rule) About(tool string) bool {
 	return len(r.Tools) == 0 || slices.ContainsFunc(r.Tools, func(name string) bool {
 		prefix, pattern := strings.CutSuffix(name, "*")
 		return name == tool || pattern && strings.HasPrefix(tool, prefix)

@@ -96,7 +96,7 @@ func (c *compiled) decide(ctx context.Context, in *input) (Result, whether) {
 
 // applies reports whether a rule is about a call.
 func (c *compiled) applies(ctx context.Context, in *input) (whether, error) {
-	if !c.about(in.call.Tool) {
+	if !c.About(in.call.Tool) {
 		return never, nil
 	}
 	if c.program == nil {
@@ -171,7 +171,7 @@ const readingName = "@reading"
 // readLineEnds replaces CEL's function matches by a function that applies the reading.
 func readLineEnds(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	call, ok := i.(interpreter.InterpretableCall)
-	if !ok || call.Function() != functionMatches {
+	if !ok || call.Function() != "matches" {
 		return i, nil
 	}
 	m := &match{InterpretableCall: call}

@@ -3,9 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/google/cel-go/cel"
@@ -19,7 +17,7 @@ import (
 
 	"github.com/deckhand-dev/deckhand/internal/shared/celmacros"
 	"github.com/deckhand-dev/deckhand/internal/shared/pattern"
-	"github.com/deckhand-dev/deckhand/internal/shared/template"
+	"github.com/deckhand-dev/deckhand/internal/shared/policy/tree"
 )
 
 const (
@@ -164,125 +162,6 @@ func size(v ref.Val) uint64 {
 	return uint64(max(n, 0))
 }
 
-// Arguments are the names of the arguments of tools, by the names of the tools. The arguments of a tool that is
-// missing, or has nil, are not known.
-type Arguments map[string][]string
-
-// Warnings returns likely mistakes in rules that compile, in their order: a condition that is true for no tool, and a
-// condition that reads an argument that no tool has, so that it can be decided for no call. Without tools, nothing is
-// known and there are no warnings.
-func Warnings(rules []Rule, tools ToolKinds, arguments Arguments) []*Error {
-	env, err := environment()
-	if err != nil || len(tools) == 0 {
-		return nil
-	}
-	var out []*Error
-	for i, r := range rules {
-		if strings.TrimSpace(r.When) == "" {
-			continue
-		}
-		parsed, issues := env.Compile(r.When)
-		if issues.Err() != nil || review(parsed.NativeRep(), tools) != nil {
-			continue // Compile says so
-		}
-		root := ast.NavigateAST(parsed.NativeRep())
-		at, message := warningOf(root, candidates(r, tools, arguments, root))
-		if message == "" {
-			continue
-		}
-		where := parsed.NativeRep().SourceInfo().GetStartLocation(at.ID())
-		out = append(out, &Error{Rule: i, Name: r.Name, Field: "when", Line: where.Line(), Column: where.Column() + 1, Message: message})
-	}
-	return out
-}
-
-// A candidate is a tool that a rule may apply to.
-type candidate struct {
-	name string // empty: any tool whose name begins with prefix and is not in the condition
-	// prefix is the beginning of the names of these tools.
-	prefix    string
-	arguments []string
-	isKnown   bool // arguments are all that it has
-}
-
-// lacks reports whether no call of the tool has an argument.
-func (c candidate) lacks(argument string) bool {
-	return c.isKnown && !slices.Contains(c.arguments, argument)
-}
-
-// areWithout reports whether no call of any of the tools has an argument.
-func areWithout(tools []candidate, argument string) bool {
-	return !slices.ContainsFunc(tools, func(c candidate) bool { return !c.lacks(argument) })
-}
-
-// candidates returns the tools that a rule may apply to, including tools that only its condition names.
-func candidates(r Rule, tools ToolKinds, arguments Arguments, root ast.NavigableExpr) []candidate {
-	about := tools.about(r.Tools)
-	var out []candidate
-	for _, name := range slices.Sorted(maps.Keys(about)) {
-		prefix, open := strings.CutSuffix(name, "*")
-		if !open {
-			out = append(out, candidate{name: name, arguments: arguments[name], isKnown: arguments[name] != nil})
-			continue
-		}
-		out = append(out, candidate{prefix: prefix})
-		for _, literal := range ast.MatchDescendants(root, ast.KindMatcher(ast.LiteralKind)) {
-			if named, ok := text(literal); ok && strings.HasPrefix(named, prefix) {
-				out = append(out, candidate{name: named})
-			}
-		}
-	}
-	return out
-}
-
-// warningOf returns a likely mistake in a condition, and where; an empty message: there is none.
-func warningOf(root ast.NavigableExpr, tools []candidate) (at ast.NavigableExpr, message string) {
-	if root.Kind() == ast.LiteralKind || len(tools) == 0 {
-		return nil, ""
-	}
-	if read, by := missingRead(root, tools); read != nil {
-		return read, noArgument(argumentOf(read), by, "the condition cannot be decided for these calls")
-	}
-	if slices.ContainsFunc(tools, func(c candidate) bool { holds, _ := c.truth(root); return holds }) {
-		return nil, ""
-	}
-	isMissing := func(e ast.NavigableExpr) bool {
-		name := optionalArgument(e)
-		return name != "" && areWithout(tools, name)
-	}
-	if missing := ast.MatchDescendants(root, isMissing); len(missing) > 0 {
-		return missing[0], noArgument(optionalArgument(missing[0]), tools, "the rule never applies")
-	}
-	return root, "the condition is true for no tool of this Agent, so the rule never applies. For several tools write, for example, tool in ['Read', 'Write']"
-}
-
-// noArgument returns the message that tools have no argument of a name. It contains so, the consequence, and the
-// arguments that they have.
-func noArgument(name string, tools []candidate, so string) string {
-	var have []string
-	for _, c := range tools {
-		have = append(have, c.arguments...)
-	}
-	slices.Sort(have)
-	have = slices.Compact(have)
-	who := "no tool that it matches has"
-	if len(tools) == 1 {
-		who = "the tool " + tools[0].name + " does not have"
-	}
-	message := fmt.Sprintf("%s the argument %s, so %s", who, shorten(name), so)
-	if hint := template.Similar(name, have); hint != "" {
-		return message + hint
-	}
-	const most = 10
-	if len(have) > most {
-		have = append(have[:most], "…")
-	}
-	if len(have) == 0 {
-		return message
-	}
-	return fmt.Sprintf("%s; there are %s", message, strings.Join(have, ", "))
-}
-
 // maxPatterns bounds the instructions of all patterns of a policy: some megabytes.
 const maxPatterns = 5 * pattern.MaxInstructions
 
@@ -295,7 +174,7 @@ func (patternValidator) Name() string { return "deckhand.validator.matches" }
 // Validate implements [cel.ASTValidator].
 func (patternValidator) Validate(_ *cel.Env, _ cel.ValidatorConfig, a *ast.AST, issues *cel.Issues) {
 	for _, literal := range patternLiterals(a) {
-		expression, _ := text(literal)
+		expression, _ := tree.Text(literal)
 		err := pattern.Check(expression)
 		if size, large := errors.AsType[*pattern.SizeError](err); large {
 			issues.ReportErrorAtID(literal.ID(), "the pattern is too large: %s", size)
@@ -308,9 +187,9 @@ func (patternValidator) Validate(_ *cel.Env, _ cel.ValidatorConfig, a *ast.AST, 
 // patternLiterals returns the patterns of a condition that are literals.
 func patternLiterals(a *ast.AST) []ast.NavigableExpr {
 	var all []ast.NavigableExpr
-	for _, call := range ast.MatchDescendants(ast.NavigateAST(a), ast.FunctionMatcher(functionMatches)) {
+	for _, call := range ast.MatchDescendants(ast.NavigateAST(a), ast.FunctionMatcher("matches")) {
 		args := call.Children()
-		if _, ok := text(args[len(args)-1]); ok {
+		if _, ok := tree.Text(args[len(args)-1]); ok {
 			all = append(all, args[len(args)-1])
 		}
 	}
@@ -321,7 +200,7 @@ func patternLiterals(a *ast.AST) []ast.NavigableExpr {
 func patternSize(a *ast.AST) int {
 	size := 0
 	for _, literal := range patternLiterals(a) {
-		expression, _ := text(literal)
+		expression, _ := tree.Text(literal)
 		n, _ := pattern.Instructions(expression) // patternValidator refuses what is no pattern
 		size += n
 	}

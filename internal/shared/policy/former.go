@@ -10,6 +10,8 @@ import (
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
+
+	"github.com/deckhand-dev/deckhand/internal/shared/policy/tree"
 )
 
 // A Former is a tool that had another name.
@@ -80,7 +82,7 @@ func formerName(r Rule, all []Former) *Error {
 // agent.name] == ['shell', 'lead'].
 func mayBeFormer(parsed *cel.Ast, f Former, was, is map[int64]any) *Error {
 	contains := func(e ast.NavigableExpr) bool {
-		written, is := text(e)
+		written, is := tree.Text(e)
 		return is && slices.Contains(strings.FieldsFunc(written, outsideName), f.Was)
 	}
 	for _, literal := range ast.MatchDescendants(ast.NavigateAST(parsed.NativeRep()), contains) {
@@ -111,7 +113,7 @@ func testAround(e ast.NavigableExpr) ast.NavigableExpr {
 
 // isOperand reports whether an expression is an operand of a connective that is a test itself.
 func isOperand(e, connective ast.NavigableExpr) bool {
-	switch functionOf(connective) {
+	switch tree.Function(connective) {
 	case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot:
 		return true
 	case operators.Conditional:
@@ -144,7 +146,7 @@ func testOfFormerName(env *cel.Env, parsed *cel.Ast, all []Former) *Error {
 
 // onlyFormer reports whether a test is true only for the former name, by its values for both names.
 func onlyFormer(e ast.NavigableExpr, was, is any) bool {
-	if functionOf(e) == operators.NotEquals {
+	if tree.Function(e) == operators.NotEquals {
 		was, is = is, was
 	}
 	return was == types.True && is == types.False
@@ -152,18 +154,18 @@ func onlyFormer(e ast.NavigableExpr, was, is any) bool {
 
 // isTest reports whether an expression may be a test of the name. Direct comparisons of the name were checked before.
 func isTest(e ast.NavigableExpr) bool {
-	switch functionOf(e) {
+	switch tree.Function(e) {
 	case "", operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional:
 		return false
 	}
 	compared := comparedWithTool(e)
-	_, areWritten := texts(compared)
+	_, areWritten := tree.Texts(compared)
 	return (len(compared) == 0 || !areWritten) && readsTool(e)
 }
 
 // readsTool reports whether an expression has the variable tool in it.
 func readsTool(e ast.NavigableExpr) bool {
-	return len(ast.MatchDescendants(e, func(e ast.NavigableExpr) bool { return named(e) })) > 0
+	return len(ast.MatchDescendants(e, func(e ast.NavigableExpr) bool { return tree.IsTool(e) })) > 0
 }
 
 func errorAt(a *ast.AST, e ast.Expr, message string) *Error {
@@ -176,7 +178,7 @@ func writtenFormerName(a *ast.AST, all []Former) *Error {
 	compares := func(e ast.NavigableExpr) bool { return len(writtenNames(e)) > 0 }
 	for _, e := range ast.MatchDescendants(ast.NavigateAST(a), compares) {
 		for _, literal := range writtenNames(e) {
-			name, _ := text(literal)
+			name, _ := tree.Text(literal)
 			if i := slices.IndexFunc(all, func(f Former) bool { return f.Was == name }); i >= 0 {
 				return errorAt(a, literal, fmt.Sprintf("the tool %s is called %s: %s", name, all[i].Is, all[i].advice()))
 			}
@@ -196,19 +198,19 @@ func writtenNames(e ast.NavigableExpr) []ast.NavigableExpr {
 
 // comparedWithTool returns the expressions with which an expression compares the variable tool.
 func comparedWithTool(e ast.NavigableExpr) []ast.NavigableExpr {
-	switch functionOf(e) {
+	switch tree.Function(e) {
 	case operators.Equals, operators.NotEquals, operators.In:
 	default:
 		return nil
 	}
 	sides := e.Children()
-	if named(sides[1]) {
+	if tree.IsTool(sides[1]) {
 		slices.Reverse(sides)
 	}
-	if !named(sides[0]) {
+	if !tree.IsTool(sides[0]) {
 		return nil
 	}
-	return items(sides[1])
+	return tree.Items(sides[1])
 }
 
 // unknowns are the variables of a condition besides tool.
@@ -265,7 +267,7 @@ func comparedFormers(a *ast.AST, all []Former) map[int]Former {
 	out := map[int]Former{}
 	for _, e := range ast.MatchDescendants(ast.NavigateAST(a), func(ast.NavigableExpr) bool { return true }) {
 		for _, literal := range comparedWithTool(e) {
-			name, _ := text(literal)
+			name, _ := tree.Text(literal)
 			at, found := a.SourceInfo().GetOffsetRange(literal.ID())
 			if i := slices.IndexFunc(all, func(f Former) bool { return f.Was == name }); i >= 0 && found {
 				out[int(at.Start)] = all[i]

@@ -1,4 +1,4 @@
-package policy
+package policylint
 
 import (
 	"fmt"
@@ -10,6 +10,11 @@ import (
 
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
+
+	"github.com/deckhand-dev/deckhand/internal/shared/policy"
+	"github.com/deckhand-dev/deckhand/internal/shared/policy/tree"
+	"github.com/deckhand-dev/deckhand/internal/shared/quote"
+	"github.com/deckhand-dev/deckhand/internal/shared/weburl"
 )
 
 // Functions of CEL that compare texts.
@@ -20,6 +25,9 @@ const (
 	functionMatches    = "matches"
 	functionLower      = "lowerAscii"
 )
+
+// maxShown is how many bytes of a text a message repeats.
+const maxShown = 100
 
 // A comparison compares a canonical argument with literals.
 type comparison struct {
@@ -32,14 +40,14 @@ type comparison struct {
 
 // comparisonOf returns the comparison in an expression; false: it is none.
 func comparisonOf(e ast.NavigableExpr) (comparison, bool) {
-	c := comparison{function: functionOf(e)}
+	c := comparison{function: tree.Function(e)}
 	sides := e.Children()
 	if len(sides) != 2 {
 		return c, false
 	}
 	switch c.function {
 	case operators.Equals, operators.NotEquals:
-		if _, ok := text(sides[0]); ok {
+		if _, ok := tree.Text(sides[0]); ok {
 			slices.Reverse(sides)
 		}
 	case operators.In, functionStartsWith, functionEndsWith, functionContains, functionMatches:
@@ -47,7 +55,7 @@ func comparisonOf(e ast.NavigableExpr) (comparison, bool) {
 		return c, false
 	}
 	of := sides[0]
-	if functionOf(of) == functionLower {
+	if tree.Function(of) == functionLower {
 		c.lower, of = true, of.Children()[0]
 	}
 	c.argument = argumentOf(of)
@@ -56,8 +64,8 @@ func comparisonOf(e ast.NavigableExpr) (comparison, bool) {
 	}
 	c.negated = isNegated(e)
 	instead, hasDefault := defaultOf(of)
-	for _, item := range items(sides[1]) {
-		if value, ok := text(item); ok && (!hasDefault || value != instead) {
+	for _, item := range tree.Items(sides[1]) {
+		if value, ok := tree.Text(item); ok && (!hasDefault || value != instead) {
 			c.literals = append(c.literals, item)
 		}
 	}
@@ -66,9 +74,9 @@ func comparisonOf(e ast.NavigableExpr) (comparison, bool) {
 
 // isNegated reports whether a comparison must not hold for the condition to hold.
 func isNegated(e ast.NavigableExpr) bool {
-	negated := functionOf(e) == operators.NotEquals
+	negated := tree.Function(e) == operators.NotEquals
 	for parent, ok := e.Parent(); ok; parent, ok = parent.Parent() {
-		negated = negated != (functionOf(parent) == operators.LogicalNot)
+		negated = negated != (tree.Function(parent) == operators.LogicalNot)
 	}
 	return negated
 }
@@ -77,18 +85,18 @@ func isNegated(e ast.NavigableExpr) bool {
 // orValue; empty: it reads none.
 func argumentOf(e ast.NavigableExpr) string {
 	switch children := e.Children(); {
-	case functionOf(e) == "orValue" || functionOf(e) == "value":
+	case tree.Function(e) == "orValue" || tree.Function(e) == "value":
 		return argumentOf(children[0])
-	case functionOf(e) == operators.OptSelect, functionOf(e) == operators.OptIndex:
+	case tree.Function(e) == operators.OptSelect, tree.Function(e) == operators.OptIndex:
 		if !isArgs(children[0]) {
 			return ""
 		}
-		name, _ := text(children[1])
+		name, _ := tree.Text(children[1])
 		return name
 	case e.Kind() == ast.SelectKind && !e.AsSelect().IsTestOnly() && isArgs(children[0]):
 		return e.AsSelect().FieldName()
-	case functionOf(e) == operators.Index && isArgs(children[0]):
-		name, _ := text(children[1])
+	case tree.Function(e) == operators.Index && isArgs(children[0]):
+		name, _ := tree.Text(children[1])
 		return name
 	}
 	return ""
@@ -96,10 +104,10 @@ func argumentOf(e ast.NavigableExpr) string {
 
 // defaultOf returns the literal that x.orValue('…') has if x is absent; false: none.
 func defaultOf(e ast.NavigableExpr) (string, bool) {
-	if functionOf(e) != "orValue" {
+	if tree.Function(e) != "orValue" {
 		return "", false
 	}
-	return text(e.Children()[1])
+	return tree.Text(e.Children()[1])
 }
 
 // isArgs reports whether an expression is the variable args.
@@ -127,18 +135,18 @@ func (c comparison) correct(literal string) (right, problem string) {
 	}
 	switch {
 	case err != nil:
-		return "", fmt.Sprintf("%q never matches: %v", shorten(literal), err)
+		return "", fmt.Sprintf("%q never matches: %v", quote.Clip(literal, maxShown), err)
 	case right == literal:
 		return right, ""
 	case c.argument == "path" && !path.IsAbs(literal):
-		return right, fmt.Sprintf("%q is relative, and args.path of a file tool is always absolute; write %q", shorten(literal), shorten(right))
+		return right, fmt.Sprintf("%q is relative, and args.path of a file tool is always absolute; write %q", quote.Clip(literal, maxShown), quote.Clip(right, maxShown))
 	case c.argument == "path" && isOutside(path.Clean(literal), c.function == functionStartsWith):
 		return right, fmt.Sprintf("%q is outside of what file tools reach, which is below %s and %s; write %q",
-			shorten(literal), strings.Join(roots[:len(roots)-1], ", "), roots[len(roots)-1], shorten(right))
+			quote.Clip(literal, maxShown), strings.Join(roots[:len(roots)-1], ", "), roots[len(roots)-1], quote.Clip(right, maxShown))
 	case c.lower && lowerCase(literal) != literal:
-		return right, fmt.Sprintf("%q never matches: lowerAscii leaves no upper case; write %q", shorten(literal), shorten(right))
+		return right, fmt.Sprintf("%q never matches: lowerAscii leaves no upper case; write %q", quote.Clip(literal, maxShown), quote.Clip(right, maxShown))
 	}
-	return right, fmt.Sprintf("%q never matches: %s; write %q", shorten(literal), argument.form, shorten(right))
+	return right, fmt.Sprintf("%q never matches: %s; write %q", quote.Clip(literal, maxShown), argument.form, quote.Clip(right, maxShown))
 }
 
 // holds reports whether the literal of the comparison matches a value. For != it must equal the value.
@@ -156,7 +164,7 @@ func (c comparison) holds(value string) bool {
 		},
 	}[c.function]
 	return slices.ContainsFunc(c.literals, func(e ast.NavigableExpr) bool {
-		literal, _ := text(e)
+		literal, _ := tree.Text(e)
 		return literal == value || fits != nil && fits(value, literal)
 	})
 }
@@ -212,3 +220,79 @@ func lowerCase(s string) string {
 		return c
 	}, s)
 }
+
+// workspace is where relative paths of file tools begin.
+const workspace = "/workspace"
+
+// roots are the directories whose files the tools reach.
+var roots = []string{workspace, "/tmp", "/results", "/memories"}
+
+// isOutside reports whether file tools accept no absolute path that equals the literal or, if it is a prefix, begins
+// with it. The root itself can be listed.
+func isOutside(literal string, isPrefix bool) bool {
+	return path.IsAbs(literal) && literal != "/" && !slices.ContainsFunc(roots, func(root string) bool {
+		return literal == root || strings.HasPrefix(literal, root+"/") || isPrefix && strings.HasPrefix(root, literal)
+	})
+}
+
+// A canonicalArgument is an argument that tools of a kind have in canonical form before rules see it.
+type canonicalArgument struct {
+	kind policy.Kind
+	form string // what errors say of it
+	// whole and prefix return what to write instead of a literal. If an argument in canonical form can equal the
+	// literal, or begin with it, that is the literal itself. An error has no replacement, and reads as the end of a
+	// sentence.
+	whole, prefix func(literal string) (string, error)
+}
+
+// canonicalArguments are the arguments that have a canonical form, by their names.
+var canonicalArguments = map[string]canonicalArgument{
+	"path":   {policy.Files, "args.path of a file tool is canonical", wholePath, pathPrefix},
+	"url":    {policy.Web, "args.url is canonical", wholeURL, urlPrefix},
+	"method": {policy.Web, "args.method is in upper case", upperCase, upperCase},
+}
+
+// inWorkspace returns a path below the workspace for a path that is relative or that file tools cannot reach.
+func inWorkspace(literal string) string { return workspace + "/" + strings.TrimPrefix(literal, "/") }
+
+// wholePath returns an absolute path without detours.
+func wholePath(literal string) (string, error) {
+	clean := path.Clean(literal)
+	if !path.IsAbs(clean) || isOutside(clean, false) {
+		clean = path.Clean(inWorkspace(clean))
+	}
+	return clean, nil
+}
+
+// pathPrefix is wholePath for all directories, followed by the beginning of a name.
+func pathPrefix(literal string) (string, error) {
+	if literal == "" {
+		return "", nil
+	}
+	if !path.IsAbs(literal) {
+		literal = inWorkspace(literal)
+	}
+	dir, name := path.Split(literal)
+	clean := strings.TrimSuffix(path.Clean(dir), "/") + "/" + name
+	if isOutside(clean, true) {
+		clean = inWorkspace(clean)
+	}
+	return clean, nil
+}
+
+func wholeURL(literal string) (string, error) {
+	u, err := weburl.Parse(literal)
+	if err != nil {
+		return "", err
+	}
+	return u.String(), nil
+}
+
+func urlPrefix(literal string) (string, error) {
+	if weburl.IsPrefix(literal) {
+		return literal, nil
+	}
+	return wholeURL(literal)
+}
+
+func upperCase(literal string) (string, error) { return strings.ToUpper(literal), nil }

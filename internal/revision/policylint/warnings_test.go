@@ -1,17 +1,18 @@
-package policy_test
+package policylint_test
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/deckhand-dev/deckhand/internal/revision/policylint"
 	"github.com/deckhand-dev/deckhand/internal/shared/policy"
 )
 
 func TestWarnings(t *testing.T) {
 	tools := policy.ToolKinds{"Read": policy.Files, "Write": policy.Files, "shell": policy.Shell, "ask": policy.Other}
 	withServer := policy.ToolKinds{"Read": policy.Files, "shell": policy.Shell, "hub__*": policy.Plain}
-	arguments := policy.Arguments{"Read": {"path", "limit"}, "Write": {"path", "content"}, "shell": {"command"}, "ask": {"question"}}
+	arguments := policylint.Arguments{"Read": {"path", "limit"}, "Write": {"path", "content"}, "shell": {"command"}, "ask": {"question"}}
 	const undecided = ", so the condition cannot be decided for these calls"
 	const unapplied = ", so the rule never applies"
 	const pth, path = "no tool that it matches has the argument pth", "; did you mean path?"
@@ -67,7 +68,7 @@ func TestWarnings(t *testing.T) {
 				want = []string{`rule 2 "r": when, ` + tc.want}
 			}
 			var got []string
-			for _, w := range policy.Warnings([]policy.Rule{{Name: "first", Answer: policy.Deny}, tc.rule}, tc.tools, arguments) {
+			for _, w := range policylint.Warnings([]policy.Rule{{Name: "first", Answer: policy.Deny}, tc.rule}, tc.tools, arguments) {
 				got = append(got, w.Error())
 			}
 			if diff := cmp.Diff(want, got); diff != "" {

@@ -1,9 +1,10 @@
-package policy_test
+package policylint_test
 
 import (
 	"errors"
 	"testing"
 
+	"github.com/deckhand-dev/deckhand/internal/revision/policylint"
 	"github.com/deckhand-dev/deckhand/internal/shared/policy"
 )
 
@@ -46,7 +47,7 @@ func TestARelativePathInARuleForFileToolsIsAMistake(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := policy.Compile([]policy.Rule{{Name: "r", Tools: tc.tools, When: tc.when, Answer: policy.Deny}}, kinds)
+			_, err := policylint.Compile([]policy.Rule{{Name: "r", Tools: tc.tools, When: tc.when, Answer: policy.Deny}}, kinds)
 			got := ""
 			if err != nil {
 				got = err.Error()
@@ -63,7 +64,7 @@ func TestARelativePathInARuleForFileToolsIsAMistake(t *testing.T) {
 
 // refused is what Compile says of a condition, without the rule and the place.
 func refused(when string, kinds policy.ToolKinds) string {
-	_, err := policy.Compile([]policy.Rule{{Name: "r", When: when, Answer: policy.Deny}}, kinds)
+	_, err := policylint.Compile([]policy.Rule{{Name: "r", When: when, Answer: policy.Deny}}, kinds)
 	if e, ok := errors.AsType[*policy.Error](err); ok {
 		return e.Message
 	}
