@@ -159,19 +159,11 @@ func (n *node) write(to *bytes.Buffer, in *inputtext.Values) error {
 	return err
 }
 
+// writeItems writes the items of a list.
 func (n *node) writeItems(to *bytes.Buffer, in *inputtext.Values) error {
 	to.WriteByte('[')
 	for first, i := true, 0; i < len(n.items); i++ {
-		before := to.Len()
-		if !first {
-			to.WriteByte(',')
-		}
-		switch err := n.items[i].write(to, in); {
-		case err == nil:
-			first = false
-		case errors.Is(err, errAbsent):
-			to.Truncate(before)
-		default:
+		if err := n.items[i].writeAfter(&first, nil, to, in); err != nil {
 			return err
 		}
 	}
@@ -179,25 +171,36 @@ func (n *node) writeItems(to *bytes.Buffer, in *inputtext.Values) error {
 	return nil
 }
 
+// writeMembers writes the members of an object.
 func (n *node) writeMembers(to *bytes.Buffer, in *inputtext.Values) error {
 	to.WriteByte('{')
 	for first, i := true, 0; i < len(n.members); i++ {
-		before := to.Len()
-		if !first {
-			to.WriteByte(',')
-		}
-		to.Write(n.members[i].name)
-		to.WriteByte(':')
-		switch err := n.members[i].node.write(to, in); {
-		case err == nil:
-			first = false
-		case errors.Is(err, errAbsent):
-			to.Truncate(before)
-		default:
+		if err := n.members[i].node.writeAfter(&first, n.members[i].name, to, in); err != nil {
 			return err
 		}
 	}
 	to.WriteByte('}')
+	return nil
+}
+
+// writeAfter writes an item, or a member with its name, behind those before it. It writes nothing for an absent value.
+func (n *node) writeAfter(first *bool, name []byte, to *bytes.Buffer, in *inputtext.Values) error {
+	before := to.Len()
+	if !*first {
+		to.WriteByte(',')
+	}
+	if name != nil {
+		to.Write(name)
+		to.WriteByte(':')
+	}
+	switch err := n.write(to, in); {
+	case errors.Is(err, errAbsent):
+		to.Truncate(before)
+	case err != nil:
+		return err
+	default:
+		*first = false
+	}
 	return nil
 }
 

@@ -43,7 +43,7 @@ func End(id int, spare func(id int) bool, gone <-chan struct{}) error {
 	tick := time.NewTicker(killInterval)
 	defer tick.Stop()
 	var failed error
-	for n := 0; !closed(gone); n++ {
+	for n := 0; !IsClosed(gone); n++ {
 		t, err := ReadTable()
 		left := t.Below(id, spare)
 		signalAll(left, syscall.SIGSTOP)
@@ -64,7 +64,8 @@ func End(id int, spare func(id int) bool, gone <-chan struct{}) error {
 	return failed
 }
 
-func closed(c <-chan struct{}) bool {
+// IsClosed reports whether a channel is closed.
+func IsClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:
 		return true

@@ -39,7 +39,7 @@ func (s *supervisor) finish() stop {
 			s.waitForEnd(stopGrace)
 		}
 	}
-	if !closed(s.allEnded) {
+	if !proc.IsClosed(s.allEnded) {
 		_ = syscall.Kill(-s.main, syscall.SIGKILL) // the process group at once: mostly nothing else is left
 	}
 	defer time.AfterFunc(helpInterval, s.askForHelp).Stop()
@@ -62,15 +62,6 @@ func (s *supervisor) killCause(why stop) stop {
 	case <-late.C:
 	}
 	return why
-}
-
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }
 
 // askForHelp asks the server to kill processes that fork faster than the supervisor
