@@ -46,16 +46,16 @@ func (c copied) String() string {
 }
 
 // size is a number of bytes in the largest unit that keeps it above 1.
-func size(bytes int64) string {
+func size(n int64) string {
 	for _, unit := range []struct {
 		name string
 		of   int64
 	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
-		if bytes >= unit.of {
-			return fmt.Sprintf("%.1f %s", float64(bytes)/float64(unit.of), unit.name)
+		if n >= unit.of {
+			return fmt.Sprintf("%.1f %s", float64(n)/float64(unit.of), unit.name)
 		}
 	}
-	return resource.NewQuantity(bytes, resource.DecimalSI).String() + " bytes"
+	return resource.NewQuantity(n, resource.DecimalSI).String() + " bytes"
 }
 
 // extract reads an archive to its end. Its first entry is the file or directory that the user
