@@ -180,7 +180,10 @@ func TestAScheduleContinuesNoRun(t *testing.T) {
 		"the operator":     s.As(t, apitest.Operator, s.namespace, role(t, "user")...),
 		"an administrator": s.Admin,
 	} {
-		changed := existing.DeepCopy()
+		changed := scheduled(s.namespace, on(""))
+		if err := s.Admin.Get(t.Context(), client.ObjectKeyFromObject(existing), changed); err != nil { // the status may have been written
+			t.Fatal(err)
+		}
 		changed.Spec.RunTemplate.Spec.ContinueFrom = &v1alpha1.ContinueFrom{Run: "mine"}
 		created := scheduled(s.namespace, func(c *v1alpha1.Schedule) { c.Spec = changed.Spec })
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"runTemplate":{"spec":{"continueFrom":{"run":"mine"}}}}}`))
