@@ -22,7 +22,8 @@ func newLint(f *Factory) *cobra.Command {
 		Use:   "lint FILE|DIRECTORY|-...",
 		Short: "Check manifests without a cluster",
 		Long: `Check manifests as the API server and the operator would, without a cluster.
-A directory is searched for .yaml, .yml and .json files; - reads standard input.`,
+A directory is searched for .yaml, .yml and .json files; - reads standard input. A SKILL.md,
+or the folder of a skill, is checked as the runner checks it.`,
 		Args: func(c *cobra.Command, args []string) error {
 			return arguments(1, maxLintArguments)(c, slices.Concat(args, o.files))
 		},
@@ -40,7 +41,7 @@ A directory is searched for .yaml, .yml and .json files; - reads standard input.
 const maxLintArguments = 1 << 20
 
 func lintManifests(ctx context.Context, f *Factory, o lintOptions, args []string) error {
-	l := lint.Reader{Streams: &f.Streams, Verbose: o.verbose}
+	l := lint.Reader{Streams: &f.Streams, Verbose: o.verbose, Skills: true}
 	files, err := l.ReadManifests(ctx, args)
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ func yamlBelow(t *testing.T, directories ...string) []File {
 				return err
 			}
 			data, err := os.ReadFile(path)
-			out = append(out, File{strings.TrimPrefix(path, "../../../"), data})
+			out = append(out, File{Name: strings.TrimPrefix(path, "../../../"), Data: data})
 			return err
 		})
 		if err != nil {

@@ -25,7 +25,7 @@ func FuzzFiles(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		report, err := Files(t.Context(), []File{{"f.yaml", []byte(text)}}, gen.Noon)
+		report, err := Files(t.Context(), []File{{Name: "f.yaml", Data: []byte(text)}}, gen.Noon)
 		if err != nil {
 			t.Fatal(err)
 		}

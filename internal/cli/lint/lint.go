@@ -13,15 +13,20 @@ package lint
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/deckhand-dev/deckhand/internal/shared/skill"
 )
 
 // A File is one input.
 type File struct {
 	Name string
 	Data []byte
+	// Skill is the name of the folder, if the file is its SKILL.md; empty: the file has manifests.
+	Skill string
 }
 
 // A Severity is whether an object is refused.
@@ -151,6 +156,10 @@ type linter struct {
 // read adds the objects of a file.
 func (l *linter) read(file File) {
 	l.files = append(l.files, file.Name)
+	if file.Skill != "" {
+		l.readSkill(file)
+		return
+	}
 	for _, d := range split(file) {
 		if err := d.parse(); err != nil {
 			l.report.Findings = append(l.report.Findings, *err)
@@ -165,6 +174,17 @@ func (l *linter) read(file File) {
 			l.report.Objects++
 			l.objects = append(l.objects, o)
 		}
+	}
+}
+
+// readSkill checks a SKILL.md.
+func (l *linter) readSkill(file File) {
+	l.report.Objects++
+	_, err := skill.Parse(file.Skill, file.Data)
+	if invalid, is := errors.AsType[*skill.InvalidError](err); is {
+		l.report.Findings = append(l.report.Findings, Finding{
+			File: file.Name, Line: max(invalid.Line, 1), Severity: Error, Kind: "Skill", Name: file.Skill, Message: invalid.Problem, RefusedBy: Operator,
+		})
 	}
 }
 

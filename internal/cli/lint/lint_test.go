@@ -150,7 +150,7 @@ func TestGroupsLikeOursAreMeantToBeOurs(t *testing.T) {
 }
 
 func TestObjectsOfOtherGroupsAreNotChecked(t *testing.T) {
-	report, err := Files(t.Context(), []File{{"f.yaml", []byte("apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nquux: 1\n")}}, gen.Noon)
+	report, err := Files(t.Context(), []File{{Name: "f.yaml", Data: []byte("apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nquux: 1\n")}}, gen.Noon)
 	if err != nil {
 		t.Fatal(err)
 	}

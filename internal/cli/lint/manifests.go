@@ -18,6 +18,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/cli/terminal"
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
 	"github.com/deckhand-dev/deckhand/internal/revision/refs"
+	"github.com/deckhand-dev/deckhand/internal/shared/skill"
 )
 
 // A Reader reads manifests and prints findings about them.
@@ -25,6 +26,8 @@ type Reader struct {
 	*terminal.Streams
 	// Verbose is whether objects that are not checked are printed too.
 	Verbose bool
+	// Skills is whether a SKILL.md, or the folder with it, is read too.
+	Skills bool
 }
 
 // ErrorOf returns the error of a report with errors; nil: it has none.
@@ -87,8 +90,11 @@ func (r Reader) ReadManifests(ctx context.Context, args []string) ([]File, error
 	var out []File
 	for _, arg := range args {
 		read := readPath
-		if arg == "-" {
+		switch {
+		case arg == "-":
 			read = r.readStandardInput
+		case r.Skills && isSkill(arg):
+			read = readSkill
 		}
 		files, err := read(ctx, arg)
 		if err != nil {
@@ -121,6 +127,28 @@ func readPath(ctx context.Context, path string) ([]File, error) {
 		out = append(out, File{Name: path, Data: data})
 	}
 	return out, nil
+}
+
+// isSkill reports whether a path is a SKILL.md, or a folder with one.
+func isSkill(path string) bool {
+	if filepath.Base(path) == skill.File {
+		return true
+	}
+	info, err := os.Stat(filepath.Join(path, skill.File))
+	return err == nil && info.Mode().IsRegular()
+}
+
+// readSkill reads the SKILL.md of a folder.
+func readSkill(ctx context.Context, path string) ([]File, error) {
+	if filepath.Base(path) != skill.File {
+		path = filepath.Join(path, skill.File)
+	}
+	data, err := terminal.ReadFile(ctx, path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: make the file readable, or name others", err)
+	}
+	full, err := filepath.Abs(path)
+	return []File{{Name: path, Data: data, Skill: filepath.Base(filepath.Dir(full))}}, err
 }
 
 // ManifestExtensions are the ends of the names of manifests. A file whose name has no dot may be one, too.
