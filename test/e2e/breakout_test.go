@@ -294,7 +294,7 @@ func (p *testNamespace) apiServerAddress() string {
 }
 
 // faultScripts are the scripts of stories about attacks and faults.
-var faultScripts = merged(confinementScripts, policyScripts, misbehavingScripts, lostSandboxScripts, memoryScripts, approvalScripts)
+var faultScripts = merged(confinementScripts, policyScripts, misbehavingScripts, lostSandboxScripts, memoryScripts, approvalScripts, shareScripts)
 
 // confinementScripts try to leave a sandbox.
 var confinementScripts = map[string]modeltest.Dialogue{
