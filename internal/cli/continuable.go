@@ -93,7 +93,7 @@ func keptUntil(ctx context.Context, c client.Reader, run *v1alpha1.Run, claim *c
 	if controller := metav1.GetControllerOf(claim); controller != nil && !slices.ContainsFunc(runnerpod.Owners(claim), isOwner) {
 		return keptVolume{owner: controller.Name}, true, nil
 	}
-	use, err := continuing.UseOf(ctx, c, run, claim)
+	use, err := continuing.Reader{Cache: c, Live: c}.UseOf(ctx, run, claim)
 	switch {
 	case err != nil:
 		return keptVolume{}, false, err

@@ -23,7 +23,7 @@ import (
 func observeSource(ctx context.Context, from continuing.Reader, s *state) (err error) {
 	switch {
 	case s.run.Status.CompletionTime != nil:
-		s.isNeeded, err = continuing.IsNeeded(ctx, from.Cache, s.run)
+		s.isNeeded, err = continuing.IsNeeded(ctx, from.Cache, s.run, volumesOf(s.run)...)
 	case children.ReuseOf(s.run) != "":
 		s.reusedRun, err = children.ReusedRun(ctx, from.Cache, s.run)
 	case s.run.Spec.ContinueFrom == nil:
@@ -36,6 +36,14 @@ func observeSource(ctx context.Context, from continuing.Reader, s *state) (err e
 		}
 	}
 	return err
+}
+
+// volumesOf returns the volume of a Run, if it has one.
+func volumesOf(run *v1alpha1.Run) []string {
+	if a := run.Status.Attempt; a != nil && a.VolumeClaim != "" {
+		return []string{a.VolumeClaim}
+	}
+	return nil
 }
 
 // copiesSource reports whether the pod of an attempt copies the files of the Run that is continued: until a runner has

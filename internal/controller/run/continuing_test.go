@@ -212,6 +212,7 @@ func TestAVolumeToCopyThatNoNodeReaches(t *testing.T) {
 		"without one":                {continuesFirst, func(*v1alpha1.Agent) {}, conflict, copied},
 		"in words of older versions": {continuesFirst, gen.Durable, "0/1 nodes are available: 1 node(s) had volume node affinity conflict", copied + ownZone},
 		"in words of the cloud":      {continuesFirst, gen.Durable, "0/1 nodes are available: 1 node(s) had no available volume zone", copied + ownZone},
+		"on that volume":             {sharesFirst, gen.Durable, conflict, ". The pod works on the volume of Run first, which this Run continues, and not every cluster node reaches that volume (PersistentVolumeClaim deckhand-run-first-1234). Free resources on the nodes that do, or let spec.podTemplate of the Agent select them"},
 		"another cause":              {continuesFirst, gen.Durable, "0/1 nodes are available: 1 Insufficient memory", others},
 		"a Run that continues none":  {func(*v1alpha1.Run) {}, gen.Durable, conflict, others},
 		"a Run without copied files": {func(r *v1alpha1.Run) { continuesFirst(r); r.Spec.ContinueFrom.Workspace = v1alpha1.ContinueFresh }, gen.Durable, conflict, copied + ownZone},

@@ -211,6 +211,9 @@ func outOfReach(unplaced string) bool {
 // sourceAdvice returns what to do if no node takes a pod that copies from the volume of the Run which is continued.
 func sourceAdvice(s state) string {
 	from := s.run.Status.ContinuedFrom
+	if sharesSource(s.run) {
+		return fmt.Sprintf("The pod works on the volume of Run %s, which this Run continues, and not every cluster node reaches that volume (PersistentVolumeClaim %s). Free resources on the nodes that do, or let spec.podTemplate of the Agent select them", from.Runs[0], from.VolumeClaim)
+	}
 	text := fmt.Sprintf("The pod copies from the volume of Run %s, which this Run continues, and not every cluster node reaches that volume (PersistentVolumeClaim %s). Free resources on the nodes that do, or let spec.podTemplate of the Agent select them", from.Runs[0], from.VolumeClaim)
 	if s.durable() {
 		text += ". If this Run's own volume is in another zone, set spec.workspace.storageClassName of the Agent to a StorageClass with volumeBindingMode: WaitForFirstConsumer, and create a new Run"

@@ -207,7 +207,7 @@ func (s state) sharesVolume() bool {
 func (v volumes) observe(ctx context.Context, s *state) error {
 	err := readVolume(ctx, v.client, s)
 	if err == nil && s.volume != nil && s.run.Status.CompletionTime != nil {
-		s.use, err = continuing.UseOf(ctx, v.client, s.run, s.volume)
+		s.use, err = continuing.Reader{Cache: v.client, Live: v.live}.UseOf(ctx, s.run, s.volume)
 	}
 	if err != nil || s.run.Status.CompletionTime != nil || !s.volumeDeleted() {
 		return err

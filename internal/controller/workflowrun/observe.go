@@ -100,19 +100,20 @@ func (r *Reconciler) observeFinished(ctx context.Context, s *state) (err error) 
 	if s.parentIsActive, err = r.isParentActive(ctx, s.run); err != nil {
 		return err
 	}
-	if s.isNeeded, err = continuing.IsNeeded(ctx, r.client, s.run); err != nil {
-		return err
-	}
 	if s.volumes, s.volumesInUse, err = r.observeVolumes(ctx, s.run); err != nil {
 		return err
 	}
 	s.volumeUses = map[string]continuing.Use{}
+	names := make([]string, 0, len(s.volumes))
 	for i := range s.volumes {
-		if s.volumeUses[s.volumes[i].Name], err = continuing.UseOf(ctx, r.client, s.run, &s.volumes[i]); err != nil {
+		name := s.volumes[i].Name
+		names = append(names, name)
+		if s.volumeUses[name], err = (continuing.Reader{Cache: r.client, Live: r.live}).UseOf(ctx, s.run, &s.volumes[i]); err != nil {
 			return err
 		}
 	}
-	return nil
+	s.isNeeded, err = continuing.IsNeeded(ctx, r.client, s.run, names...)
+	return err
 }
 
 // observeChildren returns the children of a Run from the cache. They are not copied and must not be changed.

@@ -47,6 +47,9 @@ func exists(run *v1alpha1.Run, s Source) *Problem {
 	if s.Run != nil {
 		return nil
 	}
+	if uid := run.Spec.ContinueFrom.UID; uid != "" {
+		return nothing("Run %s (spec.continueFrom.run) was deleted, and no other Run will have the uid %s. Create a Run without continueFrom", run.Spec.ContinueFrom.Run, uid)
+	}
 	return &Problem{v1alpha1.ReasonPending, fmt.Sprintf("Run %s (spec.continueFrom.run) does not exist in namespace %s", run.Spec.ContinueFrom.Run, run.Namespace)}
 }
 
@@ -132,6 +135,8 @@ func InUse(s Source) *Problem {
 	switch {
 	case s.User != nil:
 		return &Problem{v1alpha1.ReasonQueued, fmt.Sprintf("Waiting for the end of Run %s, which works on the files of the Run that this Run continues (its spec.continueFrom.workspace is Share)", s.User.Name)}
+	case s.Pod != nil:
+		return &Problem{v1alpha1.ReasonQueued, fmt.Sprintf("Waiting for the end of pod %s, which may still change the files of the Run that this Run continues", s.Pod.Name)}
 	case s.Copier != nil:
 		return &Problem{v1alpha1.ReasonQueued, fmt.Sprintf("Waiting for pod %s, which copies the files of the Run that this Run continues", s.Copier.Name)}
 	}

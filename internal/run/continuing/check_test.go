@@ -54,6 +54,7 @@ func TestWhatCannotBeContinued(t *testing.T) {
 		"a rejected Run without a prompt":     {ended("Rejected"), withoutPrompt, "Misconfigured: Run first ended with reason Rejected"},
 		"a finished Run with input alone":     {ended("Finished"), func(r *v1alpha1.Run) { withoutPrompt(r); r.Spec.Input = &runtime.RawExtension{Raw: []byte(`{"a":1}`)} }, "Misconfigured: Run first ended with reason Finished"},
 		"a fork without a prompt":             {ended("Finished"), func(r *v1alpha1.Run) { withoutPrompt(r); step := int64(3); r.Spec.ContinueFrom.Step = &step }, ""},
+		"a Run that was deleted":              {continuing.Source{}, func(r *v1alpha1.Run) { continues(r); r.Spec.ContinueFrom.UID = "uid-first" }, "NothingToContinue: Run first (spec.continueFrom.run) was deleted, and no other Run will have the uid uid-first"},
 		"a Run that does not exist":           {continuing.Source{}, continues, "Pending: Run first (spec.continueFrom.run) does not exist in namespace team-a"},
 		"another Run of the name":             {ended("Finished"), func(r *v1alpha1.Run) { continues(r); r.Spec.ContinueFrom.UID = "deleted" }, "NothingToContinue: Run first (spec.continueFrom.run) was deleted, and another Run has its name now: its UID is run-uid, and spec.continueFrom.uid is deleted. Create a Run without continueFrom, or with the uid of the Run to continue"},
 		"another Run of the name, active":     {active, func(r *v1alpha1.Run) { continues(r); r.Spec.ContinueFrom.UID = "deleted" }, "NothingToContinue: Run first"},

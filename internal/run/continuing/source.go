@@ -124,9 +124,14 @@ func (r Reader) Blocked(ctx context.Context, run *v1alpha1.Run, s *Source) error
 		return err
 	}
 	other, err := live.userOf(ctx, run, claim)
+	if err != nil {
+		return err
+	}
 	if other != nil && other.Status.Attempt != nil && !runstatus.IsFinished(other) { // else it waits for this one
 		s.User = other
+		return nil
 	}
+	s.Pod, err = r.podWith(ctx, v1alpha1.LabelVolumeClaim, claim, mayWrite)
 	return err
 }
 
@@ -278,18 +283,21 @@ type Use struct {
 }
 
 // UseOf returns how other Runs share the volume of a finished Run, or of its children; zero: none does.
-func UseOf(ctx context.Context, cached client.Reader, run *v1alpha1.Run, claim *corev1.PersistentVolumeClaim) (Use, error) {
+func (r Reader) UseOf(ctx context.Context, run *v1alpha1.Run, claim *corev1.PersistentVolumeClaim) (Use, error) {
 	var use Use
 	for _, owner := range runnerpod.Owners(claim) {
 		if owner.UID == run.UID {
 			continue
 		}
 		var other v1alpha1.Run
-		found, err := apierr.Found(cached.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: owner.Name}, &other))
+		found, err := r.get(ctx, run.Namespace, owner.Name, &other)
+		if found && other.UID != owner.UID { // the cache may show a Run that was deleted
+			found, err = Reader{Cache: r.Live, Live: r.Live}.get(ctx, run.Namespace, owner.Name, &other)
+		}
 		switch {
 		case err != nil:
-			return Use{}, fmt.Errorf("getting Run %s: %w", owner.Name, err)
-		case !found || other.UID != owner.UID: // it was deleted, or its end is not known yet
+			return Use{}, err
+		case !found || other.UID != owner.UID: // it was deleted
 		case other.Status.CompletionTime == nil:
 			return Use{Active: &other}, nil
 		case use.Last == nil || use.Last.Status.CompletionTime.Before(other.Status.CompletionTime):
@@ -326,9 +334,9 @@ func Unfinished(ctx context.Context, cached client.Reader, source client.ObjectK
 	return list.Items, nil
 }
 
-// IsNeeded reports whether a Run that has ended must be kept with its files, because another Run continues it or one of
-// its child Runs, and has no copy yet.
-func IsNeeded(ctx context.Context, cached client.Reader, run *v1alpha1.Run) (bool, error) {
+// IsNeeded reports whether a Run that has ended must be kept with its volumes, because another Run continues it or one of
+// its child Runs, or continues another Run on one of the volumes, and has no copy yet.
+func IsNeeded(ctx context.Context, cached client.Reader, run *v1alpha1.Run, volumes ...string) (bool, error) {
 	others, err := Unfinished(ctx, cached, client.ObjectKey{Namespace: run.Namespace, Name: anySource})
 	if err != nil {
 		return false, err
@@ -337,21 +345,24 @@ func IsNeeded(ctx context.Context, cached client.Reader, run *v1alpha1.Run) (boo
 		if !needs(&others[i]) {
 			continue
 		}
-		if isSource, err := isSourceOf(ctx, cached, run, &others[i]); isSource || err != nil {
+		if found := others[i].Status.ContinuedFrom; found != nil && slices.Contains(volumes, found.VolumeClaim) {
+			return true, nil
+		}
+		if isSource, err := isSourceOf(ctx, cached, run, volumes, &others[i]); isSource || err != nil {
 			return isSource, err
 		}
 	}
 	return false, nil
 }
 
-// isSourceOf reports whether a Run continues another one, or one of its child Runs.
-func isSourceOf(ctx context.Context, cached client.Reader, run, other *v1alpha1.Run) (bool, error) {
+// isSourceOf reports whether another Run continues a Run, one of its child Runs, or a Run on one of its volumes.
+func isSourceOf(ctx context.Context, cached client.Reader, run *v1alpha1.Run, volumes []string, other *v1alpha1.Run) (bool, error) {
 	var source v1alpha1.Run
 	found, err := apierr.Found(cached.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: other.Spec.ContinueFrom.Run}, &source))
 	if !found || err != nil {
 		return false, err
 	}
-	if source.UID == run.UID {
+	if a := source.Status.Attempt; source.UID == run.UID || a != nil && a.VolumeClaim != "" && slices.Contains(volumes, a.VolumeClaim) {
 		return true, nil
 	}
 	above, err := children.Ancestors(ctx, cached, &source)

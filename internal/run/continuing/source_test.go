@@ -197,10 +197,11 @@ func TestWhoBeganAtTheSameTime(t *testing.T) {
 		objects     []client.Object
 		share, copy bool
 	}{
-		"none":                       {[]client.Object{claim}, false, false},
-		"one that changes the files": {[]client.Object{usedBy(claim, started), started}, false, true},
-		"one that waits for this":    {[]client.Object{usedBy(claim, second), second}, false, false},
-		"a pod that copies":          {[]client.Object{claim, labeled("third-1", v1alpha1.LabelSourceVolumeClaim, false)}, true, false},
+		"none":                          {[]client.Object{claim}, false, false},
+		"one that changes the files":    {[]client.Object{usedBy(claim, started), started}, false, true},
+		"one that waits for this":       {[]client.Object{usedBy(claim, second), second}, false, false},
+		"a pod that copies":             {[]client.Object{claim, labeled("third-1", v1alpha1.LabelSourceVolumeClaim, false)}, true, false},
+		"a pod of one that was deleted": {[]client.Object{usedBy(claim, started), labeled("second-1", v1alpha1.LabelVolumeClaim, false)}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := reader(t, append([]client.Object{first.DeepCopy()}, tc.objects...)...)
@@ -242,7 +243,7 @@ func TestUseOfAVolume(t *testing.T) {
 			for _, o := range tc.others {
 				claim, objects = usedBy(claim, o), append(objects, o)
 			}
-			use, err := continuing.UseOf(t.Context(), reader(t, objects...).Cache, first, claim)
+			use, err := reader(t, objects...).UseOf(t.Context(), first, claim)
 			got := func(r *v1alpha1.Run) string {
 				if r == nil {
 					return ""
@@ -256,7 +257,6 @@ func TestUseOfAVolume(t *testing.T) {
 	}
 }
 
-// A Run is kept with its files as long as another one, of it or of its child Runs, has no copy.
 // If the cache shows a Run that was deleted and created again, the API server decides which one is named.
 func TestTheSourceIsNamedByItsUID(t *testing.T) {
 	old, now := run("first", done), run("first", func(r *v1alpha1.Run) { done(r); r.UID = "uid-now" })
@@ -273,6 +273,7 @@ func TestTheSourceIsNamedByItsUID(t *testing.T) {
 	}
 }
 
+// A Run is kept with its files as long as another one, of it, of its child Runs or of a Run on its volume, has no copy.
 func TestWhoNeedsARun(t *testing.T) {
 	first := run("first", done)
 	child := run("child", done, childOf(first))
@@ -284,20 +285,24 @@ func TestWhoNeedsARun(t *testing.T) {
 		other *v1alpha1.Run
 		want  bool
 	}{
-		"a Run that waits":                      {run("x", from("first")), true},
-		"a Run that waits for its child":        {run("x", from("child")), true},
-		"a Run of another":                      {run("x", from("second")), false},
-		"a Run that continues none":             {run("x"), false},
-		"a Run that copies":                     {run("x", from("first"), started("claim")), true},
-		"a Run with a copy":                     {run("x", from("first"), started("claim"), reported), false},
-		"a Run that copies again in each pod":   {run("x", from("first"), started(""), reported), true},
-		"a Run that shares, and waits":          {run("x", from("first"), func(r *v1alpha1.Run) { r.Spec.ContinueFrom.Workspace = v1alpha1.ContinueShare }), true},
-		"a Run that shares, and has joined":     {run("x", from("first"), started("claim"), func(r *v1alpha1.Run) { r.Spec.ContinueFrom.Workspace = v1alpha1.ContinueShare }), false},
+		"a Run that waits":                           {run("x", from("first")), true},
+		"a Run that waits for its child":             {run("x", from("child")), true},
+		"a Run of another":                           {run("x", from("second")), false},
+		"a Run that continues none":                  {run("x"), false},
+		"a Run that copies":                          {run("x", from("first"), started("claim")), true},
+		"a Run with a copy":                          {run("x", from("first"), started("claim"), reported), false},
+		"a Run that copies again in each pod":        {run("x", from("first"), started(""), reported), true},
+		"a Run that shares, and waits":               {run("x", from("first"), func(r *v1alpha1.Run) { r.Spec.ContinueFrom.Workspace = v1alpha1.ContinueShare }), true},
+		"a Run that shares, and has joined":          {run("x", from("first"), started("claim"), func(r *v1alpha1.Run) { r.Spec.ContinueFrom.Workspace = v1alpha1.ContinueShare }), false},
+		"a Run that waits for another on its volume": {run("x", from("sharer")), true},
+		"a Run that copies from its volume": {run("x", from("deleted"), func(r *v1alpha1.Run) {
+			r.Status.ContinuedFrom = &v1alpha1.ContinuedFrom{VolumeClaim: "volume-of-first"}
+		}), true},
 		"a Run that has ended without a volume": {run("x", from("first"), started(""), done), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := reader(t, first, child, run("second", done), tc.other)
-			got, err := continuing.IsNeeded(t.Context(), r.Cache, first)
+			r := reader(t, first, child, run("second", done), run("sharer", done, started("volume-of-first")), tc.other)
+			got, err := continuing.IsNeeded(t.Context(), r.Cache, first, "volume-of-first")
 			if got != tc.want || err != nil {
 				t.Errorf("got %v, %v", got, err)
 			}
