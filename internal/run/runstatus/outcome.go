@@ -25,8 +25,12 @@ type Outcome struct {
 	Problem string
 }
 
-// HasProblem reports whether a request failed when the Run was reconciled the last time.
+// HasProblem reports whether a request failed when the Run was reconciled the last time. A Run that was not reconciled
+// has the message with which the API server created it.
 func HasProblem(s v1alpha1.RunStatus) bool {
+	if s.ObservedGeneration == 0 {
+		return false
+	}
 	c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReconciling)
 	return c != nil && c.Message != ""
 }
