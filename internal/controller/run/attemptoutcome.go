@@ -14,6 +14,7 @@ import (
 	"github.com/deckhand-dev/deckhand/internal/cluster/untrusted"
 	"github.com/deckhand-dev/deckhand/internal/run/children"
 	"github.com/deckhand-dev/deckhand/internal/run/runnerpod"
+	"github.com/deckhand-dev/deckhand/internal/run/runstatus"
 	"github.com/deckhand-dev/deckhand/runner/task"
 )
 
@@ -240,7 +241,7 @@ func budgetLimit(run *v1alpha1.Run, c budget) int32 {
 func retry(s state, v attemptOutcome) plan {
 	reason, message := v1alpha1.ReasonRetrying, fmt.Sprintf("Attempt %d follows, because %s", s.attempt()+1, v.message)
 	if v.budget == budgetNone {
-		reason, message = v.reason, untilPending(s, v.message+within)
+		reason, message = v.reason, untilPending(s, task.Cut(v.message, runstatus.MaxCause-len(within))+within)
 	}
 	message = task.Cut(message, task.MaxMessage)
 	if pod := s.pod(); runnerpod.IsAlive(pod) {

@@ -164,6 +164,7 @@ func waitingBounded(s state, reason, cause string) plan { return waitingFor(s, r
 
 // waitingFor is waitingBounded with a promise behind the cause, which the message has only while the Run waits.
 func waitingFor(s state, reason, cause, promise string) plan {
+	cause = task.Cut(cause, runstatus.MaxCause-len(promise)) // a cut promise would be taken for a part of the cause
 	if wantsPause(s) {
 		return waitingUnbounded(s, reason, cause+promise)
 	}
