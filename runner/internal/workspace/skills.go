@@ -216,6 +216,10 @@ func (w *skillWriter) mounted(ctx context.Context, dir string) error {
 		return err
 	}
 	defer from.Close()
+	if version, err := from.OpenRoot("..data"); err == nil { // all files of it, should the ConfigMap change meanwhile
+		defer version.Close()
+		from = version
+	}
 	entries, err := fs.ReadDir(from.FS(), ".")
 	if err != nil {
 		return err

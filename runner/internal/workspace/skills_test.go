@@ -1,6 +1,7 @@
 package workspace_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -137,6 +138,35 @@ func TestWhatIsNoFileIsNoPartOfASkill(t *testing.T) {
 			t.Errorf("%s: %v, files\n%s", name, err, filesOf(t, to))
 		}
 	}
+}
+
+// A ConfigMap that changes while it is copied gives files of one version.
+func TestASkillHasFilesOfOneVersion(t *testing.T) {
+	source := mountedSkill(t, "a", map[string]string{"b": "old"})
+	write(t, filepath.Join(source.Dir, "..2026_02_02"), map[string]string{"SKILL.md": skillText("a"), "b": "new"})
+	swap := changing{t.Context(), func() {
+		must(t, os.Symlink("..2026_02_02", filepath.Join(source.Dir, "..next")))
+		must(t, os.Rename(filepath.Join(source.Dir, "..next"), filepath.Join(source.Dir, "..data")))
+	}, new(int)}
+	dir := t.TempDir()
+	must(t, workspace.FetchSkills(swap, dir, []workspace.SkillSource{source}))
+	if got, err := os.ReadFile(filepath.Join(dir, "a", "b")); err != nil || string(got) != "old" {
+		t.Errorf("b is %q, %v", got, err)
+	}
+}
+
+// A changing context calls a function when it is asked the second time: after the first file.
+type changing struct {
+	context.Context
+	swap  func()
+	asked *int
+}
+
+func (s changing) Err() error {
+	if *s.asked++; *s.asked == 2 {
+		s.swap()
+	}
+	return nil
 }
 
 // A fetch that was ended leaves no half of a skill, and the next one begins again.
