@@ -42,10 +42,7 @@ type Reader struct {
 // Source returns the Run that a Run continues.
 func (r Reader) Source(ctx context.Context, run *v1alpha1.Run) (Source, error) {
 	var source v1alpha1.Run
-	found, err := r.get(ctx, run.Namespace, run.Spec.ContinueFrom.Run, &source)
-	if found && !IsNamed(run, &source) { // the cache may show a Run that was deleted
-		found, err = Reader{Cache: r.Live, Live: r.Live}.get(ctx, run.Namespace, run.Spec.ContinueFrom.Run, &source)
-	}
+	found, err := r.named(ctx, run, &source)
 	if !found || err != nil {
 		return Source{}, err
 	}
@@ -54,13 +51,7 @@ func (r Reader) Source(ctx context.Context, run *v1alpha1.Run) (Source, error) {
 		s.Circle, err = r.circle(ctx, run, &source)
 		return s, err
 	}
-	if a := source.Status.Attempt; a != nil && a.VolumeClaim != "" {
-		s.VolumeClaim, err = r.VolumeClaim(ctx, run.Namespace, a.VolumeClaim)
-	}
-	if s.VolumeClaim != nil && !runnerpod.OwnsVolume(&source, s.VolumeClaim) {
-		s.VolumeClaim = nil // what is on it is of another Run
-	}
-	if err != nil || s.VolumeClaim == nil {
+	if s.VolumeClaim, err = r.ownClaim(ctx, &source); err != nil || s.VolumeClaim == nil {
 		return s, err
 	}
 	if s.Workflow, err = r.activeWorkflow(ctx, &source); err != nil {
@@ -70,6 +61,28 @@ func (r Reader) Source(ctx context.Context, run *v1alpha1.Run) (Source, error) {
 		return s, err
 	}
 	return s, r.readUse(ctx, run, &s)
+}
+
+// named reads the Run that a Run names. If the cache shows another Run of the name, that may have been deleted.
+func (r Reader) named(ctx context.Context, run, into *v1alpha1.Run) (found bool, err error) {
+	name := run.Spec.ContinueFrom.Run
+	if found, err = r.get(ctx, run.Namespace, name, into); found && !IsNamed(run, into) {
+		return Reader{Cache: r.Live, Live: r.Live}.get(ctx, run.Namespace, name, into)
+	}
+	return found, err
+}
+
+// ownClaim returns the volume of a Run; nil: it does not exist, or what is on it is of another Run.
+func (r Reader) ownClaim(ctx context.Context, run *v1alpha1.Run) (*corev1.PersistentVolumeClaim, error) {
+	a := run.Status.Attempt
+	if a == nil || a.VolumeClaim == "" {
+		return nil, nil //nolint:nilnil // it has no files
+	}
+	claim, err := r.VolumeClaim(ctx, run.Namespace, a.VolumeClaim)
+	if claim == nil || err != nil || !runnerpod.OwnsVolume(run, claim) {
+		return nil, err
+	}
+	return claim, nil
 }
 
 // readUse reads who else uses the files of the source of a Run.
