@@ -241,7 +241,7 @@ type Result struct{ Step step.Step }
 // Request is a request of the Run to users.
 type Request struct {
 	events.Pending
-	// Doubt is what is wrong with the request; empty: nothing is known to be wrong.
+	// Doubt is why the request may be invalid; empty: no reason is known.
 	Doubt string
 }
 

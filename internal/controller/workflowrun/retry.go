@@ -142,8 +142,8 @@ func (e *evaluation) earlierChild(at childKey) *v1alpha1.Run {
 	return earlier
 }
 
-// restsOnSource reports whether a node may take over what it did in the source: it was not named to run again, and all
-// that it waits for did nothing in this Run.
+// restsOnSource reports whether a node may reuse its results of the source: continueFrom.node does not name it or a node
+// before it, and each node that it waits for was reused or skipped.
 func (e *evaluation) restsOnSource(node string) bool {
 	if e.source == nil || e.source.run == nil || e.isFinally(node) {
 		return false

@@ -1,5 +1,5 @@
-// Package policylint finds rules of a policy that compile and cannot be meant: they never apply. What it does not find
-// changes no decision of a policy.
+// Package policylint finds likely mistakes in a policy: rules that compile and never apply. It only advises: no decision
+// of a policy depends on it.
 package policylint
 
 import (

@@ -72,7 +72,7 @@ func (r Reader) named(ctx context.Context, run, into *v1alpha1.Run) (found bool,
 	return found, err
 }
 
-// ownClaim returns the volume of a Run; nil: it does not exist, or what is on it is of another Run.
+// ownClaim returns the volume of a Run; nil: it does not exist, or belongs to another Run.
 func (r Reader) ownClaim(ctx context.Context, run *v1alpha1.Run) (*corev1.PersistentVolumeClaim, error) {
 	a := run.Status.Attempt
 	if a == nil || a.VolumeClaim == "" {

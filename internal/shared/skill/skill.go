@@ -193,7 +193,7 @@ func (m mapping) text(name string) (value string, line int, err error) {
 	return strings.TrimSpace(n.Value), n.Line + offset, nil
 }
 
-// metadata checks the field of that name. What is in it is for other programs.
+// metadata checks that the field metadata has fields of its own. Their values are for other programs and are not checked.
 func (m mapping) metadata() error {
 	if n := m.find("metadata"); n != nil && n.Kind != yaml.MappingNode && n.Tag != "!!null" {
 		return invalid(n.Line+offset, "metadata must be fields with texts")

@@ -73,7 +73,7 @@ type skillFetch struct {
 	clones map[string]string
 }
 
-// clear removes what was staged.
+// clear removes stagedSkills with its content.
 func (f *skillFetch) clear() error {
 	if err := removeTree(f.root, stagedSkills); err != nil {
 		return fmt.Errorf("removing the repositories of the skills: %w", err)
